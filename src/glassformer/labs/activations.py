@@ -9,8 +9,9 @@ Shapes: B vectors, D model width.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,8 +27,7 @@ WIDTH, HIDDEN, BATCH = 8, 36, 64
 STEPS, RATE, EXAM = 300, 3e-2, 1000
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     name: Text
     activation: Activation
     gated: bool = False
@@ -42,8 +42,7 @@ MODERN = ("gelu", "swiglu")
 ERROR = Text("error", "误差")
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     name: Text
     function: Callable[[Tensor], Tensor]
 
@@ -64,20 +63,14 @@ def fit(kind: Variant, task: Task, seed: int, part: Part) -> tuple[float, int]:
     initialise(network, config)
     generator = torch.Generator().manual_seed(seed)
 
-    def error(vectors: int) -> Tensor:
+    def error(network: FeedForward, vectors: int) -> Tensor:
         x = torch.randn(vectors, WIDTH, generator=generator)
         y = task.function(x)
-        missed: Tensor = (network(x) - y).square().mean() / (y - y.mean()).square().mean()
-        return missed
+        return (network(x) - y).square().mean() / (y - y.mean()).square().mean()
 
-    optimizer = torch.optim.Adam(network.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    for step in range(STEPS):
-        optimizer.param_groups[0]["lr"] = RATE * (1 - step / STEPS)
-        optimizer.zero_grad()
-        error(BATCH).backward()
-        optimizer.step()
+    toy.learn(network, itertools.repeat(BATCH, STEPS), RATE, loss=error, fall=STEPS)
     with torch.no_grad():
-        return float(error(EXAM)), sum(weight.numel() for weight in network.parameters())
+        return float(error(network, EXAM)), sum(weight.numel() for weight in network.parameters())
 
 
 def run(seed: int, *, part: Part = FeedForward) -> Finding:

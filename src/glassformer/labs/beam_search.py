@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassformer.decode import generate
 from glassformer.decode.search import Hypothesis
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill
 from glassformer.labs.toy import FIRST, PAD, Pair, learn, small_config
 from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig
 
@@ -116,19 +115,13 @@ def measured(outcomes: Mapping[int, SearchQuality], lower: Mapping[int, float], 
     truth = Text("true probability", "译文的真实概率")
     right = Text("share of right texts", "译文正确率")
     score = Text("log-probability", "对数概率")
-    by_beam = {
-        **{(what, beam): each[i] for what, i in ((gap, 0), (found, 1), (read, 3)) for beam, each in outcomes.items()},
-        **{(below, beam): value for beam, value in lower.items()},
-    }
+    by_beam, written = Text("beam {0}: {1}", "束宽 {0}：{1}"), Text("trained, {0}: {1}, {2}", "训练后，{0}：{1}，{2}")
+    exact = ((gap, 0), (found, 1), (read, 3))
     return {
+        **{fill(by_beam, beam, what): each[i] for what, i in exact for beam, each in outcomes.items()},
+        **{fill(by_beam, beam, below): value for beam, value in lower.items()},
         **{
-            Text(f"beam {beam}: {what.en}", f"束宽 {beam}：{what.zh}"): value for (what, beam), value in by_beam.items()
-        },
-        **{
-            Text(
-                f"trained, {SOURCES[length].en}: {what.en}, {way.name.en}",
-                f"训练后，{SOURCES[length].zh}：{what.zh}，{way.name.zh}",
-            ): value
+            fill(written, SOURCES[length], what, way.name): value
             for (length, way), each in texts.items()
             for what, value in zip((truth, right, score), each, strict=True)
         },
@@ -152,11 +145,13 @@ def compare_with_best(seed: int, search: Generate, models: int = 6) -> dict[int,
     """What each beam finds where every possible output can be scored."""
     gaps: dict[int, list[Tensor]] = {beam: [] for beam in BEAMS}
     read = dict.fromkeys(BEAMS, 0.0)
+    tokens: list[int] = []  # read by each call of a decoder
     for model, src in random_models(seed, models, vocabulary=6, sources=16):
         best = best_of_all(model, src, longest=5)
+        model.decoder.embedding.register_forward_pre_hook(lambda _module, given: tokens.append(given[0].numel()))
         for beam in BEAMS:
-            with count_tokens(model.decoder.embedding) as tokens:
-                hypotheses = search(model, src, beam=beam, length_penalty=0.0, max_new_tokens=5)
+            tokens.clear()
+            hypotheses = search(model, src, beam=beam, length_penalty=0.0, max_new_tokens=5)
             read[beam] += sum(tokens) / len(src) / models
             gaps[beam].append(best - scores(hypotheses))
     outcomes = {}
@@ -165,17 +160,6 @@ def compare_with_best(seed: int, search: Generate, models: int = 6) -> dict[int,
         found = float((gap < 1e-4).double().mean())
         outcomes[beam] = SearchQuality(float(gap.mean()), found, float(-gap.min()), read[beam])
     return outcomes
-
-
-@contextmanager
-def count_tokens(embedding: nn.Module) -> Iterator[list[int]]:
-    """How many tokens each call of the decoder reads."""
-    tokens: list[int] = []
-    hook = embedding.register_forward_pre_hook(lambda module, given: tokens.append(given[0].numel()))
-    try:
-        yield tokens
-    finally:
-        hook.remove()
 
 
 def scores(hypotheses: Sequence[Sequence[Hypothesis]]) -> Tensor:

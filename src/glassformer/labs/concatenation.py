@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -72,8 +72,7 @@ def linear_readout(embedding: Embedding) -> tuple[float, float]:
     return share(ids - FIRST), share(torch.arange(LENGTH).expand(SYMBOLS, -1))
 
 
-@dataclass(frozen=True)
-class Trained:
+class Trained(NamedTuple):
     curve: Sequence[float]
     steps: int  # until it was learnt
     parameters: int

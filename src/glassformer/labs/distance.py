@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
-from glassformer.labs.scaling import record
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, fill, join
 from glassformer.labs.toy import FIRST, PAD, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 
@@ -68,7 +67,7 @@ def recalls(seed: int, steps: int, distance: int) -> Iterator[Pair]:
 def reach(model: nn.Module, seed: int) -> list[float]:
     """The gradient of the last output at each token's embedding, by distance from 1 on, over that at distance 1."""
     embedding = model.decoder.embedding if isinstance(model, DecoderOnly) else model.get_submodule("embedding")
-    embedded = record(embedding)
+    embedded = toy.record(embedding)
     ids, _ = next(recalls(seed, 1, FURTHEST))
     last = model(ids)[:, -1]  # (B, V)
     arriving = torch.randn(last.shape, generator=torch.Generator().manual_seed(seed))
@@ -90,19 +89,15 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
         for name, make in kinds.items()
     }
     size = {name: sum(weight.numel() for weight in make(config).parameters()) for name, make in kinds.items()}
+    gradient = Text(
+        f"gradient before training at distance {FURTHEST} / at distance 1",
+        f"训练前距离 {FURTHEST} 处的梯度 / 距离 1 处",
+    )
+    needed = Text("steps to learn, distance {0}, {1} (at most {2})", "学会所需步数，距离 {0}，{1}（至多 {2}）")
     numbers = {
+        **{join(gradient, NAMES[name]): values[-1] for name, values in reached.items()},
         **{
-            Text(
-                f"gradient before training at distance {FURTHEST} / at distance 1, {NAMES[name].en}",
-                f"训练前距离 {FURTHEST} 处的梯度 / 距离 1 处，{NAMES[name].zh}",
-            ): values[-1]
-            for name, values in reached.items()
-        },
-        **{
-            Text(
-                f"steps to learn, distance {d}, {NAMES[name].en} (at most {MOST})",
-                f"学会所需步数，距离 {d}，{NAMES[name].zh}（至多 {MOST}）",
-            ): float(count)
+            fill(needed, d, NAMES[name], MOST): float(count)
             for name, by_distance in steps.items()
             for d, count in by_distance.items()
         },

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -48,8 +48,7 @@ def batches(few: Pair | None, seed: int, steps: int) -> Iterator[Pair]:
             yield few[0][chosen], few[1][chosen]
 
 
-@dataclass(frozen=True)
-class Course:
+class Course(NamedTuple):
     held_out: Sequence[float]  # loss on texts not seen in training, every few steps
     trained: float  # loss on the training texts at the end, without dropout
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from glassformer.labs.figures import Figure, Panel, Series, Text, bars
+from glassformer.labs.figures import Figure, Panel, Series, Text, bars, localize
 
 __all__ = [
     "VERDICTS", "Check", "CheckOutcome", "Figure", "Finding", "Lab", "Panel", "Series", "Text", "Verdict", "bars",
-    "join",
+    "fill", "join",
 ]  # fmt: skip
 
 
@@ -48,6 +48,11 @@ class CheckOutcome(StrEnum):
 def join(*texts: Text) -> Text:
     """What is measured, and of what: "loss after 60 steps", "with residuals", commas between them."""
     return Text(", ".join(one.en for one in texts), "，".join(one.zh for one in texts))
+
+
+def fill(template: Text, *values: object) -> Text:
+    """A template with values in its places, {0}, {1}; a text among them in the language of each."""
+    return Text(*(template.say(language, *localize(values, language)) for language in ("en", "zh")))
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,8 @@ def to_json(part: Any, language: str) -> Any:
     return None if isinstance(part, float) and not math.isfinite(part) else part
 
 
-def localize(names: Iterable[str | Text], language: str) -> list[str]:
-    return [name.say(language) if isinstance(name, Text) else name for name in names]
+def localize(names: Iterable[object], language: str) -> list[str]:
+    return [name.say(language) if isinstance(name, Text) else str(name) for name in names]
 
 
 PAPER, INK, SOFT, RULE = "#fffefc", "#1d1b18", "#6b655c", "#e4dfd5"

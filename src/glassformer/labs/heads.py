@@ -6,7 +6,7 @@ Shapes: B batch, T positions, K keys.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,8 +38,7 @@ def two_facts(seed: int, steps: int, batch: int) -> Iterator[Pair]:
         yield torch.cat((facts, questions), 1), torch.cat((torch.full_like(facts, PAD), answers), 1)
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     name: Text
     pairs: Callable[[int, int, int], Iterator[Pair]]
     vocabulary: int
@@ -53,8 +52,7 @@ TASKS = {
 }
 
 
-@dataclass(frozen=True)
-class TrainingResult:
+class TrainingResult(NamedTuple):
     curve: Sequence[float]  # training loss of every step, until the task is learnt
     loss: float  # at the end, on sequences not seen in training
     parameters: int

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
 from glassformer.labs.residuals import NAMES, remove_residuals
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import NO_MASK
@@ -69,6 +69,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         nothing = float(error(zero_weights(model(deep, residual=True)), draws(seed, 1)[0]))
     last = {key: toy.final_loss(curve) for key, curve in curves.items()}
     ratio = last["with", shallow] / last["without", shallow]
+    after = Text(f"error after {STEPS} steps", f"{STEPS} 步后的误差")
     numbers = {
         Text(
             f"weights set by hand, {NAMES['without'].en}, {deep} layers: error",
@@ -78,10 +79,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
             f"all weights zero, {NAMES['with'].en}, {deep} layers: error", f"权重全为零，有残差，{deep} 层：误差"
         ): nothing,
         **{
-            Text(
-                f"error after {STEPS} steps, {NAMES[name].en}, depth {layers}",
-                f"{STEPS} 步后的误差，{NAMES[name].zh}，{layers} 层",
-            ): value
+            join(after, NAMES[name], Text(f"depth {layers}", f"{layers} 层")): value
             for (name, layers), value in last.items()
         },
     }
@@ -127,11 +125,7 @@ def zero_weights(model: EncoderOnly) -> EncoderOnly:
 
 def figure(curves: Mapping[tuple[str, int], Sequence[float]]) -> Figure:
     def panel(layers: int) -> Panel:
-        series = [
-            Series(NAMES[name], range(1, STEPS + 1), curve)
-            for (name, depth), curve in curves.items()
-            if depth == layers
-        ]
+        series = [Series(NAMES[name], range(1, STEPS + 1), curves[name, layers]) for name in ("with", "without")]
         zeros = Series(Text("putting out zeros", "全部输出零"), [1, STEPS], [1.0, 1.0], dashed=True)
         return Panel(
             Text(f"{layers} layer{'s' if layers > 1 else ''}", f"{layers} 层"),

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Text, join
-from glassformer.labs.scaling import record
 from glassformer.model import EncoderOnly
 from glassformer.model.transformer import share_weights
 
@@ -53,7 +52,7 @@ def first_layer_stats(model: EncoderOnly, seed: int) -> tuple[float, float]:
     """In the first layer of a fresh model: the variance of the queries, and the largest attention weight of a query."""
     watched = share_weights(model)  # hooks on a copy, so that training keeps the fast way
     attention = toy.blocks(watched)[0].self_attention
-    queries, patterns = record(attention.q), record(attention.pattern)
+    queries, patterns = toy.record(attention.q), toy.record(attention.pattern)
     watched(next(toy.reversals(seed, 1))[0])
     return float(queries[0].var()), float(patterns[0].amax(-1).mean())
 

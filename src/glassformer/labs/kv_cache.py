@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from statistics import median
 from typing import NamedTuple
@@ -17,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, fill
 from glassformer.model import Cache, DecoderOnly, ModelConfig
 from glassformer.model.attention import Attention
-from glassformer.model.transformer import Head
+from glassformer.model.transformer import Head, share_weights
 
 LENGTH = 128
 FROM = 32  # orders are fitted from here on: sums over few steps have not final_loss yet
@@ -47,15 +46,12 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
     without, cached = (read(model, text, make) for make in (None, make_cache))
     apart = float((without.logits - cached.logits).abs().max())
     same = float((without.logits.argmax(-1) == cached.logits.argmax(-1)).double().mean())
+    whole, cached_whole = (list(accumulate(reading.attention)) for reading in (without, cached))
     orders = {
         Text("attention, one step, without cache", "单步注意力，无缓存"): order(without.attention),
         Text("attention, one step, with cache", "单步注意力，有缓存"): order(cached.attention),
-        Text("attention, whole output, without cache", "整段输出的注意力，无缓存"): order(
-            list(accumulate(without.attention))
-        ),
-        Text("attention, whole output, with cache", "整段输出的注意力，有缓存"): order(
-            list(accumulate(cached.attention))
-        ),
+        Text("attention, whole output, without cache", "整段输出的注意力，无缓存"): order(whole),
+        Text("attention, whole output, with cache", "整段输出的注意力，有缓存"): order(cached_whole),
         Text("dense layers, one step, without cache", "单步的线性层，无缓存"): order(without.dense),
         Text("dense layers, one step, with cache", "单步的线性层，有缓存"): order(cached.dense),
     }
@@ -65,7 +61,7 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
     numbers = {
         Text("largest difference of logits", "logit 的最大差"): apart,
         Text("share of steps with equal choices", "选择相同的步数比例"): same,
-        **{Text(f"order in T: {name.en}", f"T 的阶：{name.zh}"): value for name, value in orders.items()},
+        **{fill(Text("order in T: {0}", "T 的阶：{0}"), name): value for name, value in orders.items()},
         Text(f"multiply-adds for {LENGTH} tokens, without cache", f"{LENGTH} 个词元的乘加次数，无缓存"): total[0],
         Text(f"multiply-adds for {LENGTH} tokens, with cache", f"{LENGTH} 个词元的乘加次数，有缓存"): total[1],
         Text(
@@ -96,19 +92,19 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
 def read(model: DecoderOnly, text: Tensor, make_cache: MakeCache | None) -> Reading:
     """The text as if it were being written, a token per step; without a cache each step reads all of it again."""
     cache = None if make_cache is None else make_cache(model, LENGTH)
+    watched = share_weights(model)  # hooks on a copy, so that the clock sees the fast way
+    counts = count_products(watched)
     logits, attention, dense = [], [], []
-    with count_products(model) as counts:
-        for t in range(LENGTH):
-            counts.clear()
-            logits.append(model(text[:, : t + 1] if cache is None else text[:, t : t + 1], cache=cache)[0, -1])
-            attention.append(counts[ATTENTION])
-            dense.append(counts[DENSE])
+    for t in range(LENGTH):
+        counts.clear()
+        logits.append(watched(text[:, : t + 1] if cache is None else text[:, t : t + 1], cache=cache)[0, -1])
+        attention.append(counts[ATTENTION])
+        dense.append(counts[DENSE])
     return Reading(torch.stack(logits), attention, dense)
 
 
-@contextmanager
-def count_products(model: DecoderOnly) -> Iterator[Counter[str]]:
-    """Multiply-adds of every product of the forward passes inside, from the shapes that were really multiplied."""
+def count_products(model: DecoderOnly) -> Counter[str]:
+    """Multiply-adds of every product of the forward passes to come, from the shapes that were really multiplied."""
     counts: Counter[str] = Counter()
     width = model.config.d_head
 
@@ -118,14 +114,12 @@ def count_products(model: DecoderOnly) -> Iterator[Counter[str]]:
     def multiply(module: nn.Module, inputs: tuple[Tensor, ...], product: Tensor) -> None:
         counts[DENSE] += inputs[0].numel() * product.shape[-1]
 
-    # Attention that is watched takes its written-out form, which has all its products.
-    hooks = [part.pattern.register_forward_hook(attend) for part in model.modules() if isinstance(part, Attention)]
-    hooks += [part.register_forward_hook(multiply) for part in model.modules() if isinstance(part, nn.Linear | Head)]
-    try:
-        yield counts
-    finally:
-        for hook in hooks:
-            hook.remove()
+    for part in model.modules():
+        if isinstance(part, Attention):  # watched, it takes its written-out form, which has all its products
+            part.pattern.register_forward_hook(attend)
+        elif isinstance(part, nn.Linear | Head):
+            part.register_forward_hook(multiply)
+    return counts
 
 
 def order(costs: Sequence[float]) -> float:

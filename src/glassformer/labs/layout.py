@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill
 from glassformer.model import Cache, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 
@@ -96,7 +96,7 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
         Text("MB copied by the split into heads", "拆分成多头时复制的 MB 数"): split,
         Text(f"MB that {LENGTH} keys and values take", f"{LENGTH} 个键和值占用的 MB 数"): whole,
         **{
-            Text(f"{name.en}: MB copied, {layout.en}", f"{name.zh}：复制的 MB 数，{layout.zh}"): pair[i]
+            fill(Text("{0}: MB copied, {1}", "{0}：复制的 MB 数，{1}"), name, layout): pair[i]
             for i, layout in enumerate(LAYOUTS)
             for name, pair in moved.items()
         },

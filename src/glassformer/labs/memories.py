@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars
-from glassformer.labs.toy import FIRST, PAD, Pair, learn, small_config
+from glassformer.labs.toy import FIRST, PAD, Pair, learn, record, small_config
 from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.layer import FeedForward
 from glassformer.model.transformer import initialise
@@ -69,11 +69,9 @@ def feed_forward_of(model: DecoderOnly) -> FeedForward:
 @torch.no_grad()
 def neuron_activations(model: DecoderOnly, ids: Tensor) -> Tensor:
     """How strongly each neuron fires on each fact; (N, F)."""
-    outputs: list[Tensor] = []
-    hook = feed_forward_of(model).hidden.register_forward_hook(lambda *call: outputs.append(call[2]))
+    fired = record(feed_forward_of(model).hidden)
     model(ids)
-    hook.remove()
-    return outputs[0][:, 1]
+    return fired[0][:, 1]
 
 
 @torch.no_grad()

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.norm import LayerNorm
 
 BATCHES = (2, 4, 8, 32)  # sentences
 SHORTEST, LONGEST = 3, 8  # tokens
 STEPS, RATE = 80, 3e-3
+NAMES = {"layer": Text("LayerNorm", "LayerNorm"), "batch": Text("BatchNorm", "BatchNorm")}
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -92,29 +93,19 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     behind = {batch: reached["batch"][batch] - reached["layer"][batch] for batch in BATCHES}
     few, many = BATCHES[0], BATCHES[-1]
     causes = Text("in other company", "换掉同批句子后"), Text("with more padding", "加长填充后")
+    change = Text("{0}: change of a sentence's logits {1}", "{0}：{1} logit 的变化")
+    test_loss = Text("{0}: test loss after {1} steps of {2} sentences", "{0}：每批 {2} 句，{1} 步后的测试损失")
     numbers = {
-        **{
-            Text(f"{kind}Norm: change of a sentence's logits {cause.en}", f"{kind}Norm：{cause.zh} logit 的变化"): move
-            for cause, moves in zip(causes, zip(fresh["layer"], fresh["batch"], strict=True), strict=True)
-            for kind, move in zip(("Layer", "Batch"), moves, strict=True)
-        },
+        **{fill(change, NAMES[name], cause): fresh[name][i] for i, cause in enumerate(causes) for name in NAMES},
         Text(
             "BatchNorm at inference, with its running averages: largest change",
             "BatchNorm 推理时（用滑动平均）：最大变化",
         ): at_rest,
-        **{
-            Text(
-                f"{kind}Norm: test loss after {STEPS} steps of {batch} sentences",
-                f"{kind}Norm：每批 {batch} 句，{STEPS} 步后的测试损失",
-            ): reached[kind.lower()][batch]
-            for kind in ("Layer", "Batch")
-            for batch in BATCHES
-        },
+        **{fill(test_loss, NAMES[name], STEPS, batch): reached[name][batch] for name in NAMES for batch in BATCHES},
     }
     alone = Text("LayerNorm: a sentence does not depend on its neighbours", "LayerNorm：句子的结果与同批的其他句子无关")
-    crowd = Text("BatchNorm: it does", "BatchNorm：有关")
     alone_padded = Text("LayerNorm: it does not depend on padding", "LayerNorm：结果与填充多少无关")
-    crowd_padded = Text("BatchNorm: it does", "BatchNorm：有关")
+    crowd = Text("BatchNorm: it does", "BatchNorm：有关")
     small = Text(f"trained on batches of {few}, BatchNorm is behind", f"用 {few} 句为一批训练时，BatchNorm 落后")
     large = Text(f"it is behind with batches of {many} as well", f"每批 {many} 句时也落后")
     inference = Text("BatchNorm depends on the batch at inference too", "推理时 BatchNorm 的结果也随批次变化")
@@ -122,7 +113,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(alone, fresh["layer"][0], high=1e-4),
         Check(crowd, fresh["batch"][0], low=0.1),
         Check(alone_padded, fresh["layer"][1], high=1e-4),
-        Check(crowd_padded, fresh["batch"][1], low=0.1),
+        Check(crowd, fresh["batch"][1], low=0.1),
         Check(small, behind[few], low=0.12),
         Check(large, behind[many], low=0.12, extent=True),
         Check(inference, at_rest, low=0.1, extent=True),
@@ -149,20 +140,19 @@ SUMMARY = Text(
 
 
 def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mapping[int, float]]) -> Figure:
-    names = {"layer": Text("LayerNorm", "LayerNorm"), "batch": Text("BatchNorm", "BatchNorm")}
     causes = (Text("neighbours", "换句子"), Text("padding", "加填充"))
     left = Panel(
         Text("What moves a sentence's logits (training mode)", "什么会改变一句话的 logit（训练模式）"),
         Text("changed in the batch: other neighbours, more padding", "批次中的改动：换句子，加填充"),
         Text("largest change / spread", "最大变化 / 标准差"),
-        [bars(names[name], moves) for name, moves in fresh.items()],
+        [bars(NAMES[name], moves) for name, moves in fresh.items()],
         ticks=causes,
     )
     right = Panel(
         Text("After a short training on padded batches", "在带填充的批次上短时间训练后"),
         Text("sentences in a batch", "每批句数"),
         Text("test loss (nats per token)", "测试损失（奈特/词元）"),
-        [Series(names[name], BATCHES, list(losses.values())) for name, losses in reached.items()],
+        [Series(NAMES[name], BATCHES, list(losses.values())) for name, losses in reached.items()],
         log_x=True,
     )
     return Figure([left, right])

@@ -10,13 +10,13 @@ Shapes: B batch, T positions, D model width.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, fill, join
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.config import Placement
@@ -28,8 +28,7 @@ STEPS, WARMUP, RATE = 60, 30, 3e-3
 LOWER, SMALLER = 1e-3, 0.2  # the rate, and what the matrices that write to the stream are multiplied by
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """How a model is built and trained."""
 
     name: Text
@@ -48,8 +47,7 @@ REMEDIES = (WARM, SLOW, SMALL)
 WAYS = (PRE, POST, *REMEDIES)
 
 
-@dataclass(frozen=True)
-class Descent:
+class Descent(NamedTuple):
     """The gradient of the loss at the stream before each layer and after the last, first to last."""
 
     norms: list[float]
@@ -120,7 +118,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
             "Pre-LN，子层静默：梯度的最大相对变化",
         ): bare.drift,
         **{
-            Text(f"{norm}, {DEEP} layers: {what.en}", f"{norm}，{DEEP} 层：{what.zh}"): value
+            fill(Text("{0}, {1} layers: {2}", "{0}，{1} 层：{2}"), norm, DEEP, what): value
             for what, both in gradients.items()
             for norm, value in zip(("Pre-LN", "Post-LN"), both, strict=True)
         },

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill
 from glassformer.labs.toy import small_config
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention, AttentionMask, softmax
@@ -25,6 +26,7 @@ NEVER, LARGE = float("-inf"), -1e9
 HIDDEN = {NEVER: "-inf", LARGE: "-1e9"}
 
 Softmax = Callable[[Tensor], Tensor]
+plain: Softmax = partial(torch.softmax, dim=-1)
 
 
 def run(
@@ -54,6 +56,8 @@ def run(
     }
     plain_slope, refused = blind_gradient(plain), float(masked_fill_fails())
     spread, lost = weights["float32", LARGE][1], weights["float16", LARGE][1]
+    weight = Text("weight on hidden keys, {0}, {1}, {2}", "被遮住的键得到的权重，{0}，{1}，{2}")
+    some, none = Text("some key visible", "有可见的键"), Text("none visible", "没有可见的键")
     numbers = {
         Text(f"change by {max(PADS)} padding tokens, masked", f"加 {max(PADS)} 个填充词元后的变化，有掩码"): masked[-1],
         Text(
@@ -65,14 +69,8 @@ def run(
         Text("largest value of a row that may see nothing", "没有可见键的行：输出的最大值"): blind,
         Text("gradient through such a row", "没有可见键的行：梯度"): slope,
         Text("gradient through such a row, plain softmax", "没有可见键的行：普通 softmax 的梯度"): plain_slope,
-        **{
-            Text(
-                f"weight on hidden keys, {name}, {HIDDEN[value]}, {visible.en}",
-                f"被遮住的键得到的权重，{name}，{HIDDEN[value]}，{visible.zh}",
-            ): row[i]
-            for i, visible in enumerate((Text("some key visible", "有可见的键"), Text("none visible", "没有可见的键")))
-            for (name, value), row in weights.items()
-        },
+        **{fill(weight, name, HIDDEN[value], some): row[0] for (name, value), row in weights.items()},
+        **{fill(weight, name, HIDDEN[value], none): row[1] for (name, value), row in weights.items()},
         Text("float16 refuses masked_fill with -1e9 (1: yes)", "float16 拒绝以 -1e9 做 masked_fill（1：是）"): refused,
     }
     any_words = Text("nor does padding made of other words", "填充成其他词元也不改变")
@@ -148,10 +146,6 @@ def blind_output(attention: Attention, generator: torch.Generator) -> float:
         matmul_attention(q, k, v, mask.bias, attention.scale),
     )
     return worst(float(context.abs().max()) for context in contexts)
-
-
-def plain(scores: Tensor) -> Tensor:
-    return torch.softmax(scores, -1)
 
 
 def hidden_weight(scores: Tensor, value: float, softmax: Softmax) -> list[float]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, join
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill, join
 from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, learn, small_config
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.config import Positions
@@ -74,11 +74,9 @@ def run(seed: int, *, without: Positions = "none") -> Finding:
     losses = {name: learn(model, which_first(seed, STEPS), lr=3e-3) for name, model in readers.items()}
     right = {name: accuracy(model, seed) for name, model in readers.items()}
     bare, sinusoids, causal = right.values()
+    shuffled = Text("shuffle gap, positions: {0}", "打乱前后的差距，位置编码：{0}")
     numbers = {
-        **{
-            Text(f"shuffle gap, positions: {NAMES[name].en}", f"打乱前后的差距，位置编码：{NAMES[name].zh}"): gap
-            for name, gap in gaps.items()
-        },
+        **{fill(shuffled, NAMES[name]): gap for name, gap in gaps.items()},
         **{join(Text("accuracy on word order", "判断词序的正确率"), READERS[name]): right[name] for name in right},
     }
     moves_alike = Text(

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, fill
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 from glassformer.model.transformer import share_weights
@@ -28,8 +27,7 @@ STEPS = 120
 TRAINED, RATE = 128, 3e-3  # head width and learning rate of the models that are trained with and without
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     variance: float  # of the scores
     entropy: float  # of the attention weights, as a share of ln(KEYS): 1 is even, 0 is all on one key
     largest: float  # weight, mean over the queries
@@ -37,17 +35,10 @@ class Measured:
     median_gradient: float
 
 
-def record(module: nn.Module) -> list[Tensor]:
-    """The values that leave a module, such as a probe, from now on."""
-    values: list[Tensor] = []
-    module.register_forward_hook(lambda _module, _inputs, value: values.append(value))
-    return values
-
-
 def attend(attention: Attention, seed: int) -> Measured:
     generator = torch.Generator().manual_seed(seed)
     q, k, v = (torch.randn(16, 1, KEYS, attention.d_head, generator=generator) for _ in range(3))  # (B, 1, T, d)
-    scores, patterns = record(attention.scores), record(attention.pattern)
+    scores, patterns = toy.record(attention.scores), toy.record(attention.pattern)
     attention.reference(q.requires_grad_(), k, v, NO_MASK)
     score, pattern = scores[0], patterns[0]  # (B, 1, T, S)
     arriving = torch.randn(pattern.shape, generator=generator)
@@ -70,7 +61,7 @@ def train(seed: int, part: toy.Part, scale: float | None) -> tuple[list[float], 
 
     def variance() -> float:
         watched_model = share_weights(model)  # hooks on a copy, so that training keeps the fast way
-        watched = [record(module.scores) for module in watched_model.modules() if isinstance(module, Attention)]
+        watched = [toy.record(module.scores) for module in watched_model.modules() if isinstance(module, Attention)]
         with torch.no_grad():
             watched_model(fresh)
         return sum(values[0].var().item() for values in watched) / len(watched)
@@ -95,6 +86,13 @@ def run(seed: int, *, part: toy.Part = Attention) -> Finding:
     mean_left = raw[widest].mean_gradient / scaled[widest].mean_gradient
     ways = (Text("scaled", "缩放后"), scaled[widest]), (Text("not scaled", "不缩放时"), raw[widest])
     median, mean = Text("median query", "中位查询"), Text("mean of queries", "查询平均")
+    entropy = Text("entropy of weights / ln(keys), {0}, d_k = 1024", "{0}权重的熵 / ln(键数)，d_k = 1024")
+    largest = Text("largest weight, {0}, {1}, d_k = 1024", "{1}的最大权重（{0}），d_k = 1024")
+    gradient = Text(
+        "gradient through softmax, {0}, not scaled / scaled, d_k = {1}",
+        "穿过 softmax 的梯度（{0}），不缩放 / 缩放，d_k = {1}",
+    )
+    loss = Text("loss after {0} steps, {1}, d_k = {2}", "{1}训练 {0} 步后的损失，d_k = {2}")
     numbers = {
         Text(
             "variance of scores, scaled, largest factor from one over all d_k",
@@ -102,32 +100,12 @@ def run(seed: int, *, part: toy.Part = Attention) -> Finding:
         ): furthest,
         Text("variance of scores, not scaled, d_k = 64", "不缩放时分数的方差，d_k = 64"): raw[paper].variance,
         Text("power of d_k with which the variance grows, not scaled", "不缩放时方差随 d_k 增长的幂次"): growth,
-        **{
-            Text(
-                f"entropy of weights / ln(keys), {how.en}, d_k = 1024", f"{how.zh}权重的熵 / ln(键数)，d_k = 1024"
-            ): m.entropy
-            for how, m in ways
-        },
-        **{
-            Text(
-                f"largest weight, {mean.en}, {how.en}, d_k = 1024", f"{how.zh}的最大权重（{mean.zh}），d_k = 1024"
-            ): m.largest
-            for how, m in ways
-        },
-        **{
-            Text(
-                f"gradient through softmax, {which.en}, not scaled / scaled, d_k = {width}",
-                f"穿过 softmax 的梯度（{which.zh}），不缩放 / 缩放，d_k = {width}",
-            ): ratio
-            for which, width, ratio in ((median, 64, left), (median, 1024, far_left), (mean, 1024, mean_left))
-        },
-        **{
-            Text(
-                f"loss after {STEPS} steps, {how.en}, d_k = {TRAINED}",
-                f"{how.zh}训练 {STEPS} 步后的损失，d_k = {TRAINED}",
-            ): loss
-            for (how, _), loss in zip(ways, (reached, raw_reached), strict=True)
-        },
+        **{fill(entropy, how): m.entropy for how, m in ways},
+        **{fill(largest, mean, how): m.largest for how, m in ways},
+        fill(gradient, median, 64): left,
+        fill(gradient, median, 1024): far_left,
+        fill(gradient, mean, 1024): mean_left,
+        **{fill(loss, STEPS, how, TRAINED): end for (how, _), end in zip(ways, (reached, raw_reached), strict=True)},
         **toy.UNIFORM_NUMBERS,
         Text("variance of scores in that model, scaled, before training", "该模型（缩放）训练前分数的方差"): before,
         Text(

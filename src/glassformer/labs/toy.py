@@ -57,6 +57,13 @@ def with_attention(kind: type[Stack], config: ModelConfig, part: Part) -> Stack:
     return model
 
 
+def record(module: nn.Module) -> list[Tensor]:
+    """The values that leave a module, such as a probe, from now on."""
+    values: list[Tensor] = []
+    module.register_forward_hook(lambda _module, _inputs, value: values.append(value))
+    return values
+
+
 def reversals(seed: int, steps: int, batch: int = 32, length: int = 8) -> Iterator[Pair]:
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
@@ -84,13 +91,15 @@ def learn(
     warmup: int = 0,
     until: float = -math.inf,
     loss: Callable[[Any, Any], Tensor] = mean_loss,
+    fall: int = 0,
 ) -> list[float]:
     """Train in place with the paper's Adam at a constant rate, after a straight warm-up, to the last pair or until the
-    final_loss loss is below `until`; the loss of every step."""
+    final_loss loss is below `until`; the loss of every step. With `fall`, the rate is zero after so many steps."""
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
     losses = []
     for step, pair in enumerate(pairs):
-        optimizer.param_groups[0]["lr"] = lr * min(1.0, (step + 1) / max(1, warmup))
+        rate = lr * (1 - step / fall) if fall else lr
+        optimizer.param_groups[0]["lr"] = rate * min(1.0, (step + 1) / max(1, warmup))
         optimizer.zero_grad()
         now = loss(model, pair)
         now.backward()
