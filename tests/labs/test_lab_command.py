@@ -28,7 +28,7 @@ def instead(monkeypatch):
     """Another experiment in the place of a lab's own."""
 
     def put(experiment):
-        monkeypatch.setattr(sinusoids, "LAB", dataclasses.replace(sinusoids.LAB, run=experiment))
+        monkeypatch.setattr(sinusoids, "run", experiment)
 
     return put
 
@@ -51,9 +51,9 @@ def test_a_lab_prints_its_claim_numbers_checks_and_verdict(run_lab, monkeypatch)
     code, out, error = run_lab("sinusoids")
     assert (code, error) == (0, "")
     words = " ".join(out.split())
-    finding = run(sinusoids.LAB).finding
+    finding = run(find("sinusoids")).finding
     verdict = f"Verdict: {finding.verdict} seeds 0 to 4"
-    for text in (sinusoids.LAB.claim.en, sinusoids.LAB.prediction.en, finding.summary.en, verdict):
+    for text in (sinusoids.CLAIM.claim.en, sinusoids.CLAIM.prediction.en, finding.summary.en, verdict):
         assert text in words
     for name in finding.numbers:
         assert name.en in words
@@ -65,13 +65,13 @@ def test_a_lab_prints_its_claim_numbers_checks_and_verdict(run_lab, monkeypatch)
 def test_in_chinese(run_lab, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     unbroken = Text("", "位置编码经过一个固定的旋转，" * 9)  # no space anywhere, and a comma after every 13 signs
-    monkeypatch.setattr(sinusoids, "LAB", dataclasses.replace(sinusoids.LAB, prediction=unbroken))
+    monkeypatch.setattr(sinusoids, "CLAIM", dataclasses.replace(sinusoids.CLAIM, prediction=unbroken))
     code, out, _ = run_lab("sinusoids", "--lang", "zh")
     assert code == 0
-    assert sinusoids.LAB.title.zh in out
-    assert f"结论：{VERDICTS[run(sinusoids.LAB).finding.verdict].zh}" in out
-    finding = run(sinusoids.LAB).finding
-    for text in (*finding.numbers, sinusoids.LAB.claim, sinusoids.LAB.prediction, finding.summary):
+    assert sinusoids.CLAIM.title.zh in out
+    assert f"结论：{VERDICTS[run(find('sinusoids')).finding.verdict].zh}" in out
+    finding = run(find("sinusoids")).finding
+    for text in (*finding.numbers, sinusoids.CLAIM.claim, sinusoids.CLAIM.prediction, finding.summary):
         assert "".join(text.zh.split()) in "".join(out.split())  # nothing is cut off at the end of a line
     assert "--out" in out.splitlines()[-1]
 
@@ -80,7 +80,7 @@ def test_json_is_what_the_lab_returned(run_lab):
     code, out, _ = run_lab("sinusoids", "sinusoids", "--json", "--seed", "3", "--seeds", "2", "--lang", "zh")
     content = json.loads(out)
     (found,) = content["labs"]
-    expected = json.loads(json.dumps(run(sinusoids.LAB, 3, 2).as_dict("zh")))
+    expected = json.loads(json.dumps(run(find("sinusoids"), 3, 2).as_dict("zh")))
     assert code == 0
     assert found.pop("seconds") > 0
     del expected["seconds"]
@@ -181,7 +181,7 @@ def test_what_takes_times_runs_alone_and_last():
             order.append((name, seed, multiprocessing.active_children()))
             return sinusoids.run(seed)
 
-        return dataclasses.replace(sinusoids.LAB, name=name, run=experiment, alone=alone)
+        return dataclasses.replace(find("sinusoids"), name=name, run=experiment, alone=alone)
 
     done = list(run_labs([lab("clock", True), lab("plain", False)], range(2), lambda lab: None))
     assert [one.lab.name for one in done] == ["plain", "clock"]
@@ -205,6 +205,6 @@ def test_a_lab_leaves_chance_and_threads_as_they_were():
 
     threads = torch.get_num_threads()
     before = torch.random.get_rng_state()
-    run(dataclasses.replace(sinusoids.LAB, run=untidy), 0, 1)
+    run(dataclasses.replace(find("sinusoids"), run=untidy), 0, 1)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert torch.get_num_threads() == threads

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from glassformer.labs import sinusoids
+from glassformer.labs import find
 from glassformer.labs.experiment import Check, Finding, Lab
 from glassformer.labs.figures import Figure, Panel, Series, Text, svg
 from glassformer.labs.report import html
@@ -101,12 +101,13 @@ def made_up(name, passed):
     checks = [Check(Text(f"check {n}", f"检验 {n}"), float(ok), 1, 1, extent=n > 0) for n, ok in enumerate(passed)]
     text = Text(f"<b>{name}</b> & co", f"<b>{name}</b> 等")
     finding = Finding({Text("a < b", "甲 < 乙"): 1234.5, Text("nothing", "无"): NAN}, checks, FIGURES["nothing"], text)
-    return LabRun(Lab(name, text, text, text, text, lambda seed: finding), merge([finding]), [7], 1.25)
+    lab = Lab(name=name, title=text, claim=text, prediction=text, change=text, run=lambda seed: finding)
+    return LabRun(lab, merge([finding]), [7], 1.25)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_report_is_one_file_that_says_everything(language):
-    runs = [run(sinusoids.LAB, 7), made_up("holding", (True, True)), made_up("failing", (False, True))]
+    runs = [run(find("sinusoids"), 7), made_up("holding", (True, True)), made_up("failing", (False, True))]
     figures = {one.lab.name: svg(one.finding.figure, language) for one in runs}
     text = html(runs, figures, language, "glassformer lab sinusoids <x>")
     read = Reader(text)

@@ -43,5 +43,5 @@ def find(name: str) -> Lab:
     name = name.replace("-", "_")
     if name not in NAMES:
         raise ConfigError(f"there is no lab `{name}`; `glassformer lab` lists all{did_you_mean(name, NAMES)}")
-    lab: Lab = import_module(f"glassformer.labs.{name}").LAB
-    return lab
+    file = import_module(f"glassformer.labs.{name}")
+    return Lab(name=name, run=file.run, **vars(file.CLAIM))

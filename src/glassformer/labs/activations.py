@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Text, bars, fill, join
 from glassformer.model import ModelConfig
 from glassformer.model.config import Activation
 from glassformer.model.layer import FeedForward
@@ -82,19 +82,12 @@ def run(seed: int, *, part: Part = FeedForward) -> Finding:
         **{join(Text("parameters", "参数量"), VARIANTS[kind].name): float(size) for kind, size in sizes.items()},
     }
     ratio = {(task, kind): errors[task, kind] / errors[task, "relu"] for task in TASKS for kind in MODERN}
+    lower = Text("{0}: {1}'s error / ReLU's", "{0}：{1} 的误差 / ReLU 的误差")
     same_size = Text("parameters, most / fewest", "参数量，最多 / 最少")
     checks = [
         Check(same_size, max(sizes.values()) / min(sizes.values()), high=1.02, every=True),
         *(
-            Check(
-                Text(
-                    f"{TASKS[task].name.en}: {VARIANTS[kind].name.en}'s error / ReLU's",
-                    f"{TASKS[task].name.zh}：{VARIANTS[kind].name.zh} 的误差 / ReLU 的误差",
-                ),
-                value,
-                high=0.9,
-                extent=task == "kinked",
-            )
+            Check(fill(lower, TASKS[task].name, VARIANTS[kind].name), value, high=0.9, extent=task == "kinked")
             for (task, kind), value in ratio.items()
         ),
     ]
@@ -129,8 +122,7 @@ def figure(errors: Mapping[tuple[str, str], float]) -> Figure:
     )
 
 
-LAB = Lab(
-    name="activations",
+CLAIM = Claim(
     title=Text("Activations at equal parameters", "参数量相同时的激活函数"),
     claim=Text(
         "GELU and SwiGLU do better than ReLU, so modern models use them in its place.",
@@ -147,5 +139,4 @@ LAB = Lab(
         "取决于函数：光滑函数和乘积适合 GELU 与门控，折点和直线段适合 ReLU。文本属于哪一种，要由大模型来回答，"
         "这个实验回答不了。",
     ),
-    run=run,
 )

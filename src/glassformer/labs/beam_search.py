@@ -18,7 +18,7 @@ from torch import Tensor
 
 from glassformer.decode import generate
 from glassformer.decode.search import Hypothesis
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, bars, fill
 from glassformer.labs.toy import FIRST, PAD, Pair, learn, small_config
 from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig
 
@@ -282,8 +282,7 @@ def draw(outcomes: Mapping[int, SearchQuality], texts: Texts) -> Figure:
     return Figure([left, right])
 
 
-LAB = Lab(
-    name="beam_search",
+CLAIM = Claim(
     title=Text("Beam search and greedy search", "束搜索与贪心搜索"),
     claim=Text(
         "Beam search finds higher-scoring output than greedy search and costs more; so it writes the better text.",
@@ -303,5 +302,4 @@ LAB = Lab(
         "若模型每一步都很确定，束搜索便无可改进。当最好的译文概率低于目标缺失的比例时，空句就会胜出："
         "按长度归一化，或数据没有缺失，长句就不再受害；文本更长或缺失更多，受害的句子也更多。",
     ),
-    run=run,
 )

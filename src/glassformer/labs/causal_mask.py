@@ -15,11 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text
 from glassformer.labs.toy import FIRST, SYMBOLS, Pair, learn, small_config
 from glassformer.model import DecoderOnly, ModelConfig
 
 OBEYS = 0.7
+BY_CHANCE = (1 - OBEYS) / SYMBOLS  # the draw may hit any symbol, the rule's own among them
+EXPECTED = OBEYS + BY_CHANCE
+ENTROPY = -EXPECTED * math.log(EXPECTED) - (SYMBOLS - 1) * BY_CHANCE * math.log(BY_CHANCE)
 LENGTH, BATCH, STEPS = 16, 32, 240
 PLACES = 10  # of the map of effects
 WINDOW = 20  # steps that a loss is averaged over
@@ -41,7 +44,7 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         Text("smallest move of an output by its own token", "自身位置的词元使输出变化的最小值"): own,
         Text(
             "entropy of the next symbol, the lowest honest loss", "下一个符号的熵，即不作弊所能达到的最低损失"
-        ): entropy(),
+        ): ENTROPY,
         Text("training loss with the mask", "有掩码时的训练损失"): honest,
         Text("training loss without the mask", "无掩码时的训练损失"): cheating,
         Text(
@@ -66,18 +69,18 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
     checks = [
         Check(no_future, future, high=1e-6, every=True),
         Check(own_token, own, low=1e-3, every=True),
-        Check(entropy_floor, honest / entropy(), low=0.93, high=1.1),
-        Check(cheats, cheating / entropy(), high=0.5),
+        Check(entropy_floor, honest / ENTROPY, low=0.93, high=1.1),
+        Check(cheats, cheating / ENTROPY, high=0.5),
         Check(Text("with the mask it writes by the rule", "有掩码时生成遵守规律"), follows[True], low=0.9),
         Check(Text("without the mask it cannot write", "无掩码时无法正常生成"), follows[False], high=0.6),
     ]
     summary = Text(
         "Later tokens move an output by {future:max.0g}. Without the mask the training loss falls to "
-        f"{{cheating:.2f}}, below the entropy of {entropy():.2f} that no honest model can beat ({{honest:.2f}} "
+        f"{{cheating:.2f}}, below the entropy of {ENTROPY:.2f} that no honest model can beat ({{honest:.2f}} "
         "with the mask); but writing by itself it follows the rule in {bare:.0%} of the steps, with the mask in "
         "{masked:.0%}.",
         "后面的词元对前面输出的影响为 {future:max.0g}。去掉掩码后训练损失降到 {cheating:.2f}，"
-        f"低于任何正常模型都无法突破的熵 {entropy():.2f}（有掩码时为 {{honest:.2f}}）；"
+        f"低于任何正常模型都无法突破的熵 {ENTROPY:.2f}（有掩码时为 {{honest:.2f}}）；"
         "但自行生成时只有 {bare:.0%} 的步骤遵守规律，有掩码时为 {masked:.0%}。",
     )
     quoted = {"future": future, "cheating": cheating, "honest": honest, "bare": follows[False], "masked": follows[True]}
@@ -107,12 +110,6 @@ def chains(seed: int, steps: int) -> Iterator[Pair]:
         for t in range(1, LENGTH + 1):
             drawn[:, t] = torch.where(obeys[:, t], rule(drawn[:, t - 1]), drawn[:, t])
         yield drawn[:, :-1] + FIRST, drawn[:, 1:] + FIRST
-
-
-def entropy() -> float:
-    by_chance = (1 - OBEYS) / SYMBOLS  # the draw may hit any symbol, the rule's own among them
-    expected = OBEYS + by_chance
-    return -expected * math.log(expected) - (SYMBOLS - 1) * by_chance * math.log(by_chance)
 
 
 @torch.no_grad()
@@ -151,14 +148,13 @@ def draw(effects: Tensor, curves: dict[bool, list[float]]) -> Figure:
         [
             Series(Text("with the mask", "有掩码"), steps, curves[True]),
             Series(Text("without: it copies the answer", "无掩码：照抄答案"), steps, curves[False]),
-            Series(Text("entropy of the text", "文本的熵"), [WINDOW, STEPS], [entropy()] * 2, dashed=True),
+            Series(Text("entropy of the text", "文本的熵"), [WINDOW, STEPS], [ENTROPY] * 2, dashed=True),
         ],
     )
     return Figure([left, right])
 
 
-LAB = Lab(
-    name="causal_mask",
+CLAIM = Claim(
     title=Text("The causal mask", "因果掩码"),
     claim=Text(
         "With the causal mask, output i does not move when tokens after i change; take the mask away and training "
@@ -175,5 +171,4 @@ LAB = Lab(
         "in the middle may see both sides, since its answers are not in its input.",
         "若文本完全可预测，两种损失都趋于零，作弊就看不出来。训练完形填空的模型可以看两侧，因为答案不在输入里。",
     ),
-    run=run,
 )

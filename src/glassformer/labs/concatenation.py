@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Text, bars, join
 from glassformer.labs.toy import FIRST, SYMBOLS
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.embedding import Embedding, sinusoid
@@ -165,8 +165,7 @@ def figure(trained: Mapping[str, Trained]) -> Figure:
     return Figure([left, right], toy.TASK)
 
 
-LAB = Lab(
-    name="concatenation",
+CLAIM = Claim(
     title=Text("Adding or concatenating positions", "位置编码：相加还是拼接"),
     claim=Text(
         "Positions are added, not concatenated: concatenating would do as well, but widens the vectors and needs more "
@@ -183,5 +182,4 @@ LAB = Lab(
         "取决于宽度是否够用：模型窄而词表大时，分给位置的宽度会让词元不够用；也取决于两者相加时的比例，"
         "以及任务对位置的要求。",
     ),
-    run=run,
 )

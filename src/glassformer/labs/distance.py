@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, fill, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, fill, join
 from glassformer.labs.toy import FIRST, PAD, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 
@@ -155,13 +155,8 @@ def figure(reached: Mapping[str, Sequence[float]], steps: Mapping[str, Mapping[i
     distance = Text("distance (tokens)", "距离（词元）")
     arriving = [Series(NAMES[name], range(1, FURTHEST + 1), values) for name, values in reached.items()]
     needed = [
-        Series(
-            NAMES[name],
-            list(by_distance),
-            [float(count) for count in by_distance.values()],
-            kind="line" if len(by_distance) > 1 else "points",
-        )
-        for name, by_distance in steps.items()
+        Series(NAMES[name], list(met), list(map(float, met.values())), kind="line" if len(met) > 1 else "points")
+        for name, met in steps.items()
     ]
     limit = Series(Text("not longer tried", "不再尝试"), [DISTANCES[0], DISTANCES[-1]], [MOST, MOST], dashed=True)
     left = Panel(
@@ -183,8 +178,7 @@ def figure(reached: Mapping[str, Sequence[float]], steps: Mapping[str, Mapping[i
     )
 
 
-LAB = Lab(
-    name="distance",
+CLAIM = Claim(
     title=Text("Recurrence or attention over distance", "距离：循环网络与注意力"),
     claim=Text(
         "A recurrent network hardly learns relations over long distances, since its gradient vanishes on the way; "
@@ -202,5 +196,4 @@ LAB = Lab(
         "循环网络的初始状态：遗忘门打开，梯度就能保留。对注意力而言，则是候选词元变多：一开始权重平均分散，"
         "要突出正确的那个就需要多一些步数。",
     ),
-    run=run,
 )

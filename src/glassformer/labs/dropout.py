@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
 from glassformer.labs.toy import FIRST, Pair, mean_loss
 from glassformer.model import EncoderOnly, ModelConfig
 
@@ -152,8 +152,7 @@ def figure(courses: Mapping[tuple[str, float], Course], names: Mapping[float, Te
     )
 
 
-LAB = Lab(
-    name="dropout",
+CLAIM = Claim(
     title=Text("Dropout on little data", "数据少时的 dropout"),
     claim=Text(
         "Dropout keeps a model from overfitting; it is of value to small models and where data are few.",
@@ -170,5 +169,4 @@ LAB = Lab(
         "取决于数据量：文本都是新的，就无从过拟合，dropout 去掉的反而可惜；"
         "及时停止训练，也能减少过拟合；还取决于 dropout 的比例。",
     ),
-    run=run,
 )

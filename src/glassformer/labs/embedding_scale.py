@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
-from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
+from glassformer.model import EncoderOnly
 
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
 VOCABULARY, LENGTH = 256, 32
@@ -49,8 +50,8 @@ def ratio(model: EncoderOnly) -> float:
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     kinds: dict[str, toy.Build] = {
         "scaled": build,
-        "raw": lambda config: EncoderOnly(unscaled(config)),
-        "raw unit": lambda config: unit_rows(EncoderOnly(unscaled(config)), seed),
+        "raw": lambda config: EncoderOnly(replace(config, embedding_scale=False)),
+        "raw unit": lambda config: unit_rows(EncoderOnly(replace(config, embedding_scale=False)), seed),
         "scaled unit": lambda config: unit_rows(build(config), seed),
     }
 
@@ -118,10 +119,6 @@ SUMMARY = Text(
 )
 
 
-def unscaled(config: ModelConfig) -> ModelConfig:
-    return ModelConfig.from_dict(config.to_dict() | {"embedding_scale": False})
-
-
 def figure(sizes: Mapping[str, Sequence[float]], curves: Mapping[str, Sequence[float]]) -> Figure:
     equal = Series(Text("equal", "相等"), [WIDTHS[0], WIDTHS[-1]], [1.0, 1.0], dashed=True)
     left = Panel(
@@ -139,8 +136,7 @@ def figure(sizes: Mapping[str, Sequence[float]], curves: Mapping[str, Sequence[f
     return Figure([left, right], toy.TASK)
 
 
-LAB = Lab(
-    name="embedding_scale",
+CLAIM = Claim(
     title=Text("Scaling the embedding by sqrt(d_model)", "嵌入乘以 sqrt(d_model)"),
     claim=Text(
         "Multiplying the token embedding by sqrt(d_model) keeps it from being drowned by the positional code.",
@@ -157,5 +153,4 @@ LAB = Lab(
         "初始化：方差为 1 的嵌入不需要缩放，缩放后反而远大于位置编码；位置信息不是相加的（如旋转位置编码）；"
         "初始值很小的可学习位置表；更长的训练。",
     ),
-    run=run,
 )

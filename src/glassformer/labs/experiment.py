@@ -1,6 +1,6 @@
 """A claim put to the test: the claim, what was measured, and the verdict that follows.
 
-A lab is one file with a `LAB`. Its `run` makes a small experiment on the model code that ships, from one seed, and
+A lab is one file with a `CLAIM`. Its `run` makes a small experiment on the model code that ships, from one seed, and
 returns a `Finding`: numbers, the checks they pass or fail, and a figure. `glassformer.labs.seeds` merges the findings
 of several seeds. The verdict is computed from the checks, so a broken part gives another verdict; the tests hand each
 lab a broken part and see that it does.
@@ -17,8 +17,8 @@ from typing import Any
 from glassformer.labs.figures import Figure, Panel, Series, Text, bars, localize
 
 __all__ = [
-    "VERDICTS", "Check", "CheckOutcome", "Figure", "Finding", "Lab", "Panel", "Series", "Text", "Verdict", "bars",
-    "fill", "join",
+    "VERDICTS", "Check", "CheckOutcome", "Claim", "Figure", "Finding", "Lab", "Panel", "Series", "Text", "Verdict",
+    "bars", "fill", "join",
 ]  # fmt: skip
 
 
@@ -87,15 +87,19 @@ class Finding:
     quoted: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Lab:
-    name: str  # as typed after `glassformer lab`
+@dataclass(frozen=True, kw_only=True)
+class Claim:
     title: Text
     claim: Text  # in a sentence
     prediction: Text  # what should be seen if it is true
     change: Text  # what would change the verdict
+    alone: bool = False  # its lab measures times, which a lab running in parallel would disturb
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lab(Claim):
+    name: str  # as typed after `glassformer lab`
     run: Callable[[int], Finding]  # the experiment, from its seed
-    alone: bool = False  # it measures times, which a lab running in parallel would disturb
 
     def as_dict(self, language: str = "en") -> dict[str, Any]:
         words = {key: getattr(self, key).say(language) for key in ("title", "claim", "prediction", "change")}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text
 from glassformer.labs.toy import FIRST, LOSS_STEPS, PAD, SYMBOLS, Pair, final_loss
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
@@ -158,8 +158,7 @@ SUMMARY = Text(
 )
 
 
-LAB = Lab(
-    name="heads",
+CLAIM = Claim(
     title=Text("Many heads or one", "多头还是单头"),
     claim=Text(
         "At equal parameters several heads do better than one, because each can look elsewhere.",
@@ -176,5 +175,4 @@ LAB = Lab(
         "取决于任务：一个位置需要同时获取多条信息时，多头有利；需要精确匹配时则没有好处，因为每个头更窄。"
         "若宽度小到单头容不下两条信息，结论也会改变。",
     ),
-    run=run,
 )

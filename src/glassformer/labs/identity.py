@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
 from glassformer.labs.residuals import NAMES, remove_residuals
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import NO_MASK
@@ -141,8 +141,7 @@ def figure(curves: Mapping[tuple[str, int], Sequence[float]]) -> Figure:
     )
 
 
-LAB = Lab(
-    name="identity",
+CLAIM = Claim(
     title=Text("Learning to do nothing", "学会什么也不做"),
     claim=Text(
         "A layer can hardly learn the identity, but easily learns zero; with a residual connection zero is the "
@@ -160,5 +159,4 @@ LAB = Lab(
         "只有一层时，多给时间就能学会；从恒等映射或其附近开始的初始化。单纯增加步数作用不大："
         "三层无残差训练 2,000 步后误差仍为 94%。",
     ),
-    run=run,
 )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Text, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Text, join
 from glassformer.model import EncoderOnly
 from glassformer.model.transformer import share_weights
 
@@ -113,8 +113,7 @@ def figure(curves: Mapping[str, Sequence[float]]) -> Figure:
     return Figure([panel], toy.TASK)
 
 
-LAB = Lab(
-    name="initialisation",
+CLAIM = Claim(
     title=Text("Where the weights start", "权重从哪里开始"),
     claim=Text(
         "Xavier initialisation keeps the variance from layer to layer; from weights that are all alike, too small or "
@@ -133,5 +132,4 @@ LAB = Lab(
         "归一化会把小信号放大回 1，没有归一化，小的起点会随深度消失；Adam 的步长不取决于梯度大小；"
         "起点过大时仍在慢慢学：1,000 步后为 1.95。",
     ),
-    run=run,
 )

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, fill
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, fill
 from glassformer.model import Cache, DecoderOnly, ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.transformer import Head, share_weights
@@ -182,8 +182,7 @@ def draw(without: Reading, cached: Reading) -> Figure:
     return Figure(panels, Text("Slopes on logarithmic axes are orders.", "双对数坐标中，斜率就是阶。"))
 
 
-LAB = Lab(
-    name="kv_cache",
+CLAIM = Claim(
     title=Text("The KV cache", "KV 缓存"),
     claim=Text(
         "Keeping the keys and values of earlier tokens spares every step the attention of the whole prefix: from "
@@ -203,6 +202,5 @@ LAB = Lab(
         "要看阶指的是什么：只有当注意力只看固定大小的窗口时，整段输出才是 O(T)。当 T 远小于模型宽度时，"
         "线性层的开销高于注意力，总开销的增长会比上述阶更平缓。",
     ),
-    run=run,
     alone=True,
 )

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, bars, fill
 from glassformer.model import Cache, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 
@@ -150,8 +150,7 @@ SUMMARY = Text(
 )
 
 
-LAB = Lab(
-    name="layout",
+CLAIM = Claim(
     title=Text("Heads in one piece", "按头连续存放"),
     claim=Text(
         "Attention wants each head's data in one piece of memory; where heads were only transposed, they are copied.",
@@ -169,5 +168,4 @@ LAB = Lab(
         "取决于算子以及同一批键被读取的次数：缓存每步都要读，一次整理可多次受益；只读一遍的整句则不然。"
         "复制要花多少时间因机器而异，因此本实验只统计字节数。",
     ),
-    run=run,
 )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
 from glassformer.labs.toy import FIRST, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.config import Positions
@@ -128,8 +128,7 @@ def figure(curves: Mapping[Positions, Tensor]) -> Figure:
     return Figure([panel], Text("The task: say which value was set last.", "任务：说出最近一次设定的值。"))
 
 
-LAB = Lab(
-    name="length",
+CLAIM = Claim(
     title=Text("Longer than in training", "比训练时更长"),
     claim=Text(
         "Sinusoidal positions are defined for every place, so a model reads texts longer than those it was trained on; "
@@ -146,5 +145,4 @@ LAB = Lab(
         "does not ask where anything stands.",
         "用各种长度、各种位置的文本训练；改用只看距离的位置编码，如 ALiBi；或者任务根本不问位置。",
     ),
-    run=run,
 )

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Text, bars
 from glassformer.labs.toy import FIRST, PAD, Pair, learn, record, small_config
 from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.layer import FeedForward
@@ -193,8 +193,7 @@ SUMMARY = Text(
     "该层写出的内容只能说对 {alone:.0%} 的事实：记忆分布在多个神经元中，而不是一个神经元对应一条。",
 )
 
-LAB = Lab(
-    name="memories",
+CLAIM = Claim(
     title=Text("A layer that remembers", "前馈网络是一种记忆"),
     claim=Text(
         "The feed-forward layer is a key-value memory: each neuron's key finds a pattern, and its value writes the "
@@ -213,5 +212,4 @@ LAB = Lab(
         "取决于容量：注意力也能识别字母对，只是差一些；模型更宽，或只用注意力但叠几层，同样能学会这样的表。"
         "深层模型中，较低的层是写给后面的层而非输出层看的。",
     ),
-    run=run,
 )

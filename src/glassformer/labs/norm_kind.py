@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, bars, fill
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.norm import LayerNorm
 
@@ -158,8 +158,7 @@ def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mappi
     return Figure([left, right])
 
 
-LAB = Lab(
-    name="norm_kind",
+CLAIM = Claim(
     title=Text("LayerNorm against BatchNorm", "LayerNorm 与 BatchNorm"),
     claim=Text(
         "LayerNorm treats every position alone; BatchNorm mixes a sentence with its neighbours and their padding and "
@@ -176,5 +175,4 @@ LAB = Lab(
         "that leave padding out; a longer training.",
         "批次较大时两者相当；推理时 BatchNorm 使用固定的滑动平均；统计时排除填充；训练更久。",
     ),
-    run=run,
 )

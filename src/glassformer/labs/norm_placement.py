@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, fill, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, fill, join
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.config import Placement
@@ -109,9 +109,6 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Text("weakest layer's gradient / last layer's", "最弱一层的梯度 / 末层梯度"): (pre.weakest, post.weakest),
         Text("cosine of the first and the last gradient", "首层与末层梯度的余弦"): (pre.cosines[0], post.cosines[0]),
     }
-    losses = [(way, TRAINED, loss) for way, loss in last.items()] + [
-        (way, SHALLOW, loss) for way, loss in shallow.items()
-    ]
     numbers = {
         Text(
             "Pre-LN, sublayers silenced: largest relative change of the gradient",
@@ -124,7 +121,8 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         },
         **{
             join(toy.loss_after(STEPS), Text(f"{layers} layers", f"{layers} 层"), way.name): loss
-            for way, layers, loss in losses
+            for layers, losses in ((TRAINED, last), (SHALLOW, shallow))
+            for way, loss in losses.items()
         },
         **toy.UNIFORM_NUMBERS,
     }
@@ -203,8 +201,7 @@ def figure(pre: Descent, post: Descent, curves: Mapping[Way, list[float]]) -> Fi
     return Figure([left, right], toy.TASK)
 
 
-LAB = Lab(
-    name="norm_placement",
+CLAIM = Claim(
     title=Text("Pre-LN against Post-LN", "Pre-LN 与 Post-LN"),
     claim=Text(
         "Pre-LN keeps an identity path for the gradient; Post-LN scales and distorts it with depth, so that training "
@@ -224,5 +221,4 @@ LAB = Lab(
         "层数少时两者都能训练；训练更久，Post-LN 还会继续下降。怎样才算平缓的起步，取决于优化器、学习率和深度："
         "学习率足够低，或初始化足够小，就不需要预热。",
     ),
-    run=run,
 )

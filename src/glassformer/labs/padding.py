@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, bars, fill
 from glassformer.labs.toy import small_config
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention, AttentionMask, softmax
@@ -199,8 +199,7 @@ def draw(masked: list[float], unmasked: list[float], weights: Mapping[tuple[str,
     return Figure([left, right])
 
 
-LAB = Lab(
-    name="padding",
+CLAIM = Claim(
     title=Text("Padding and minus infinity", "填充与负无穷"),
     claim=Text(
         "With a mask, padding does not change a sentence's result, a row that may see nothing gives zeros, and -1e9 "
@@ -220,5 +219,4 @@ LAB = Lab(
         "只要没有整行被遮住，float32 或 bfloat16 中用 -1e9 并无坏处。"
         "形状不同可能选用不同的算子，末位会有差异。",
     ),
-    run=run,
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, fill, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, bars, fill, join
 from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, learn, small_config
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.config import Positions
@@ -129,8 +129,7 @@ SUMMARY = Text(
 )
 
 
-LAB = Lab(
-    name="permutation",
+CLAIM = Claim(
     title=Text("A bag of words", "没有位置，就没有词序"),
     claim=Text(
         "Without positions, attention is permutation-equivariant: word order is lost.",
@@ -147,5 +146,4 @@ LAB = Lab(
         "掩码会改变结论：能看到全部位置的注意力（编码器、交叉注意力）符合这一说法；因果解码器则不然，"
         "它能从前文的多少得知顺序。",
     ),
-    run=run,
 )

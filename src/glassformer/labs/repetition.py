@@ -16,7 +16,7 @@ from torch import Tensor
 
 from glassformer.decode.generation import generate
 from glassformer.decode.search import Sampling, Search
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Text, bars, join
 from glassformer.labs.toy import FIRST, Pair, final_loss, learn, loss_after, small_config
 from glassformer.model import DecoderOnly
 
@@ -161,8 +161,7 @@ def figure(looping: Mapping[str, float], foreign: Mapping[str, float]) -> Figure
     return Figure([left, right])
 
 
-LAB = Lab(
-    name="repetition",
+CLAIM = Claim(
     title=Text("Greedy search and repetition", "贪心搜索与重复"),
     claim=Text(
         "Greedy search easily repeats itself and gets stuck; beam search and other ways of decoding avoid it.",
@@ -179,5 +178,4 @@ LAB = Lab(
         "如果目标几乎由源句决定（如翻译），最可能的词多半正确，也会及时结束，就少有循环；加大惩罚也能打断循环，"
         "但代价是改说别的内容。",
     ),
-    run=run,
 )

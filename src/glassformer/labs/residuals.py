@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
 from glassformer.model import EncoderOnly
 from glassformer.model.layer import Residual
 
@@ -180,8 +180,7 @@ def figure(losses: Mapping[str, Mapping[int, float]], gradients: Mapping[str, li
     return Figure([left, right], toy.TASK)
 
 
-LAB = Lab(
-    name="residuals",
+CLAIM = Claim(
     title=Text("Residual connections and depth", "残差连接与深度"),
     claim=Text(
         "Residual connections make depth trainable; without them a deep stack does not learn, since the gradient does "
@@ -198,5 +197,4 @@ LAB = Lab(
         "layer near the identity; a much longer training.",
         "只有一两层；没有归一化的很深的堆叠（那时梯度确实会消失）；让每层初始接近恒等映射的初始化；长得多的训练。",
     ),
-    run=run,
 )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, fill
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, fill
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 from glassformer.model.transformer import share_weights
@@ -183,8 +183,7 @@ def figure(
     )
 
 
-LAB = Lab(
-    name="scaling",
+CLAIM = Claim(
     title=Text("Dividing by sqrt(d_k)", "除以 sqrt(d_k)"),
     claim=Text(
         "Dividing by sqrt(d_k) keeps the variance of the scores at one; without it softmax saturates, its gradient "
@@ -202,5 +201,4 @@ LAB = Lab(
         "nothing saturates; learnt or cosine-normalised scores.",
         "查询与键不独立或方差不为 1（训练后的模型即如此）；d_k 很小，本来就不饱和；改用可学习的缩放或余弦相似度。",
     ),
-    run=run,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text
 from glassformer.model import ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.embedding import PositionTable
@@ -124,8 +124,7 @@ SUMMARY = Text(
 )
 
 
-LAB = Lab(
-    name="sinusoids",
+CLAIM = Claim(
     title=Text("Sinusoids turn", "正弦位置编码就是旋转"),
     claim=Text(
         "The sinusoid of pos + k is a fixed rotation of that of pos, so the dot product of two positions depends on "
@@ -146,5 +145,4 @@ LAB = Lab(
         "换成可学习的位置表，或让同一对正弦、余弦使用不同频率，结论就不再成立。若训练使 W_Q、W_K 保持每一对分量的"
         "对应关系，分数就可以只取决于偏移；旋转位置编码则从构造上保证这一点。另外，距离更近也不一定更相似：曲线是有起伏的。",
     ),
-    run=run,
 )

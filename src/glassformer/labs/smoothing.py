@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text
 from glassformer.model.loss import smoothed_cross_entropy
 
 V, PAD = 50, 0
@@ -158,8 +158,7 @@ SUMMARY = Text(
 )
 
 
-LAB = Lab(
-    name="smoothing",
+CLAIM = Claim(
     title=Text("One loss, three names", "一个损失，三个名字"),
     claim=Text(
         "Cross-entropy on one-hot labels is the KL divergence; with label smoothing the two differ by a constant, so "
@@ -180,5 +179,4 @@ LAB = Lab(
         "若目标分布本身随模型变化（如自蒸馏、变动的 e），其熵就不再是常数。反方向的 KL 是另一个损失。若把 e "
         "只分给其余 V - 1 个词元，等价于平滑系数取 e·V/(V - 1)。",
     ),
-    run=run,
 )

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Text, bars, join
 from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, Part
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.attention import Attention, AttentionMask, softmax
@@ -132,15 +132,11 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
         "给出原文时正确率为 {forced_queries:.0%}。自行生成时，解码器的正确率为 {written_queries:.0%}，"
         "沿键为 {written_keys:.0%}。编码器使用时总能看到全文，因此照常工作：{read_queries:.0%} 与 {read_keys:.0%}。",
     )
-    return Finding(numbers, checks, figure(losses, forced, written, read), summary, quoted)
+    right = {name: [forced[name], written[name], read[name]] for name in NAMES}
+    return Finding(numbers, checks, figure(losses, right), summary, quoted)
 
 
-def figure(
-    losses: Mapping[str, Sequence[float]],
-    forced: Mapping[str, float],
-    written: Mapping[str, float],
-    read: Mapping[str, float],
-) -> Figure:
+def figure(losses: Mapping[str, Sequence[float]], right: Mapping[str, Sequence[float]]) -> Figure:
     places = (
         Text("decoder, text given", "解码器（给出原文）"),
         Text("decoder, writing", "解码器（自行生成）"),
@@ -151,18 +147,17 @@ def figure(
         [(NAMES[name], curve) for name, curve in losses.items()],
         toy.uniform_line([1, STEPS]),
     )
-    right = Panel(
+    after = Panel(
         Text("Symbols right after training", "训练后的正确率"),
         Text("model and use", "模型与用法"),
         Text("share right", "正确率"),
-        [bars(NAMES[name], [forced[name], written[name], read[name]]) for name in NAMES],
+        [bars(NAMES[name], shares) for name, shares in right.items()],
         ticks=places,
     )
-    return Figure([left, right], toy.TASK)
+    return Figure([left, after], toy.TASK)
 
 
-LAB = Lab(
-    name="softmax_axis",
+CLAIM = Claim(
     title=Text("Softmax over the wrong axis", "softmax 沿错了轴"),
     claim=Text(
         "Softmax must go over the keys, so that each query's weights sum to one; over another axis the code runs and "
@@ -180,5 +175,4 @@ LAB = Lab(
         "取决于用法：编码器每次都看到等长的全文，能绕开这个错误；一旦有填充、长度不同，或像带缓存那样逐个生成，"
         "问题就会显现。",
     ),
-    run=run,
 )

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text
 from glassformer.labs.toy import small_config
 from glassformer.model import EncoderDecoder, ModelConfig
 
@@ -132,8 +132,7 @@ def draw(apart: list[Tensor], likely: list[Tensor]) -> Figure:
     return Figure([left, right])
 
 
-LAB = Lab(
-    name="teacher_forcing",
+CLAIM = Claim(
     title=Text("Teacher forcing", "教师强制"),
     claim=Text(
         "Teacher forcing in one parallel pass equals running the steps one by one.",
@@ -148,5 +147,4 @@ LAB = Lab(
         "A mask that leaks, a target that is not shifted, or dropout, which draws other zeros for every pass.",
         "掩码泄漏、目标没有右移，或开启 dropout（每次前向随机置零的位置不同），都会使两者不再相等。",
     ),
-    run=run,
 )

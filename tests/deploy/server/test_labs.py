@@ -17,7 +17,7 @@ from visitor import SENTENCE, Live, agrees
 
 from glassformer.deploy.server.app import create_app
 from glassformer.deploy.server.trace_api import LabRunner
-from glassformer.labs import NAMES, find, sinusoids
+from glassformer.labs import NAMES, find
 from glassformer.labs.experiment import Check, Finding, Lab
 from glassformer.labs.figures import Figure, Text
 from glassformer.labs.run import LabRun, run
@@ -58,7 +58,7 @@ def test_the_list_and_a_run_are_those_of_the_python_interface(client, labs, lang
     answer = client.get("/api/labs", params={"lang": lang}).json()
     assert answer == {"labs": [find(name).as_dict(lang) for name in NAMES], "kept": [], "running": None}
     found = client.post("/api/labs/sinusoids", json={"seed": 2, "lang": lang}).json()
-    expected = json.loads(json.dumps(run(sinusoids.LAB, 2).as_dict(lang)))
+    expected = json.loads(json.dumps(run(find("sinusoids"), 2).as_dict(lang)))
     assert without_time_and_svg(found) == without_time_and_svg(expected)
     assert found["svg"].startswith('<svg class="lab-figure"')
     kept = client.get("/api/labs").json()["kept"]
@@ -91,7 +91,7 @@ class Gate:
 
     def __init__(self, fails=False):
         self.open, self.begun, self.runs, self.fails = threading.Event(), threading.Event(), 0, fails
-        self.lab = dataclasses.replace(sinusoids.LAB, run=self.run)
+        self.lab = dataclasses.replace(find("sinusoids"), run=self.run)
 
     def put_on(self, labs):
         """In place of the lab of its name, in this process."""
@@ -223,7 +223,8 @@ def test_the_page_runs_a_lab_and_shows_the_servers_numbers(visit, client, labs, 
 def test_without_matplotlib_the_page_shows_numbers_and_what_to_install(visit, labs):
     checks = [Check(T, 1, low=2), Check(T, 2, extent=True)]
     finding = Finding({Text("size", "大小"): float("inf")}, checks, Figure([]), T)
-    labs.find, labs.execute = lambda name: Lab(name, T, T, T, T, lambda seed: finding), here(labs)
+    claim = {"title": T, "claim": T, "prediction": T, "change": T}
+    labs.find, labs.execute = lambda name: Lab(name=name, run=lambda seed: finding, **claim), here(labs)
     page = visit()
     page.go(text=SENTENCE, view="labs", lab="heads")
     page.page.locator("[data-testid=lab-run]").click()
