@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
 from glassformer.labs.toy import FIRST, SYMBOLS, Pair, learn, small_config
 from glassformer.model import DecoderOnly, ModelConfig
 
@@ -39,6 +39,7 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         curves[masked] = smooth(learn(model, chains(seed, STEPS), lr=3e-3))
         follows[masked] = obedience(model, seed)
     honest, cheating = curves[True][-1], curves[False][-1]
+    written = Text("written by itself: share of symbols that follow the rule", "自行生成：遵守规律的符号比例")
     numbers = {
         Text("largest move of an output by a later token", "后面的词元使输出变化的最大值"): future,
         Text("smallest move of an output by its own token", "自身位置的词元使输出变化的最小值"): own,
@@ -47,14 +48,8 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         ): ENTROPY,
         Text("training loss with the mask", "有掩码时的训练损失"): honest,
         Text("training loss without the mask", "无掩码时的训练损失"): cheating,
-        Text(
-            "written by itself: share of symbols that follow the rule, with the mask",
-            "自行生成：遵守规律的符号比例，有掩码",
-        ): follows[True],
-        Text(
-            "written by itself: share of symbols that follow the rule, without the mask",
-            "自行生成：遵守规律的符号比例，无掩码",
-        ): follows[False],
+        join(written, Text("with the mask", "有掩码")): follows[True],
+        join(written, Text("without the mask", "无掩码")): follows[False],
     }
     no_future = Text("no output moves when later tokens change", "后面的词元改变时，前面的输出不变")
     own_token = Text("every output moves with its own token", "每个输出都随自身位置的词元而变")

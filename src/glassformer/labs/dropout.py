@@ -52,11 +52,6 @@ class Course(NamedTuple):
     held_out: Sequence[float]  # loss on texts not seen in training, every few steps
     trained: float  # loss on the training texts at the end, without dropout
 
-    @property
-    def end(self) -> float:
-        """What it has come to: the mean of the last three."""
-        return sum(self.held_out[-3:]) / 3
-
 
 def train(data: str, rate: float, seed: int, build: toy.Build) -> Course:
     config = toy.small_config(seed, layers=1, vocab_size=FIRST + SYMBOLS, dropout=rate)
@@ -85,7 +80,7 @@ def evaluate(model: EncoderOnly, pair: Pair) -> float:
 def run(seed: int, *, build: Callable[[ModelConfig], EncoderOnly] = EncoderOnly) -> Finding:
     none, some = RATES
     courses = {(data, rate): train(data, rate, seed, build) for data in DATA for rate in RATES}
-    end = {key: course.end for key, course in courses.items()}
+    end = {key: sum(course.held_out[-3:]) / 3 for key, course in courses.items()}  # the mean of the last three
     stopped = min(courses["few", none].held_out)
     names = {rate: Text(f"dropout {rate:.1f}", f"dropout {rate:.1f}") for rate in RATES}
     others = Text("loss on other texts", "其他文本上的损失")

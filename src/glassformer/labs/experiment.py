@@ -29,12 +29,8 @@ class Verdict(StrEnum):
     OPEN = "not decided"
 
 
-VERDICTS = {
-    Verdict.HOLDS: Text("holds", "成立"),
-    Verdict.LIMITED: Text("holds with limits", "有条件成立"),
-    Verdict.FAILS: Text("does not hold", "不成立"),
-    Verdict.OPEN: Text("not decided", "尚无定论"),
-}
+CHINESE = ("成立", "有条件成立", "不成立", "尚无定论")
+VERDICTS = {verdict: Text(verdict.value, chinese) for verdict, chinese in zip(Verdict, CHINESE, strict=True)}
 
 
 class CheckOutcome(StrEnum):

@@ -307,7 +307,7 @@ def draw_heat(axes: Any, panel: Panel, language: str) -> None:
     import numpy as np
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import MaxNLocator
 
     values = np.array([[value if math.isfinite(value) else math.nan for value in row] for row in panel.heat], float)
     finite = values[np.isfinite(values)]
@@ -335,8 +335,7 @@ def draw_heat(axes: Any, panel: Panel, language: str) -> None:
     edges = np.linspace(bar.vmin, bar.vmax, SHADES + 1).tolist()
     shades = np.linspace(low, high, SHADES)
     draw_cells(bar.ax, scale.to_rgba(shades[:, None]), (0, 1), edges, 0.0)
-    bar.ax.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=all_whole(finite)))
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value, 6)))
+    set_scale(bar.ax, "y", log=False, whole=all_whole(finite))
     if values.size <= 64:
         for (i, j), value in np.ndenumerate(values):
             red, green, blue, _ = colours(scale.norm(value))

@@ -57,10 +57,6 @@ class TrainingResult(NamedTuple):
     loss: float  # at the end, on sequences not seen in training
     parameters: int
 
-    @property
-    def steps(self) -> int:
-        return len(self.curve)
-
 
 def train(task: Task, heads: int, seed: int, attention: type[Attention]) -> TrainingResult:
     """Until the task is learnt, so that what is compared is the end of learning and not a moment of it."""
@@ -76,11 +72,12 @@ def run(seed: int, *, attention: type[Attention] = Attention) -> Finding:
     outcomes = {
         (name, heads): train(task, heads, seed, attention) for name, task in TASKS.items() for heads in (1, SEVERAL)
     }
-    ratio = {name: outcomes[name, SEVERAL].steps / outcomes[name, 1].steps for name in TASKS}
+    steps = {key: len(outcome.curve) for key, outcome in outcomes.items()}
+    ratio = {name: steps[name, SEVERAL] / steps[name, 1] for name in TASKS}
     behind = outcomes["two facts", 1].loss - outcomes["two facts", SEVERAL].loss
     extra = outcomes["two facts", SEVERAL].parameters - outcomes["two facts", 1].parameters
     numbers = {
-        **{label(name, heads, STEPS): float(outcome.steps) for (name, heads), outcome in outcomes.items()},
+        **{label(name, heads, STEPS): float(count) for (name, heads), count in steps.items()},
         **{label(name, heads, LOSS): outcome.loss for (name, heads), outcome in outcomes.items()},
         Text("parameters that several heads add", "多头多出的参数量"): float(extra),
     }
@@ -101,7 +98,7 @@ def run(seed: int, *, attention: type[Attention] = Attention) -> Finding:
         Check(place_faster, ratio["one place"], high=1.0, extent=True),
         Check(single_behind, behind, low=0.1, extent=True),
     ]
-    quoted = {f"{name.split()[0]}_{heads}": float(outcome.steps) for (name, heads), outcome in outcomes.items()} | {
+    quoted = {f"{name.split()[0]}_{heads}": float(count) for (name, heads), count in steps.items()} | {
         "end_1": outcomes["two facts", 1].loss,
         "end_8": outcomes["two facts", SEVERAL].loss,
     }

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, fill, join
 from glassformer.labs.residuals import NAMES, remove_residuals
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import NO_MASK
@@ -69,15 +69,11 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         nothing = float(error(zero_weights(model(deep, residual=True)), draws(seed, 1)[0]))
     last = {key: toy.final_loss(curve) for key, curve in curves.items()}
     ratio = last["with", shallow] / last["without", shallow]
+    not_learnt = Text("{0}, {1}, {2} layers: error", "{0}，{1}，{2} 层：误差")
     after = Text(f"error after {STEPS} steps", f"{STEPS} 步后的误差")
     numbers = {
-        Text(
-            f"weights set by hand, {NAMES['without'].en}, {deep} layers: error",
-            f"手工设定权重，无残差，{deep} 层：误差",
-        ): made,
-        Text(
-            f"all weights zero, {NAMES['with'].en}, {deep} layers: error", f"权重全为零，有残差，{deep} 层：误差"
-        ): nothing,
+        fill(not_learnt, Text("weights set by hand", "手工设定权重"), NAMES["without"], deep): made,
+        fill(not_learnt, Text("all weights zero", "权重全为零"), NAMES["with"], deep): nothing,
         **{
             join(after, NAMES[name], Text(f"depth {layers}", f"{layers} 层")): value
             for (name, layers), value in last.items()

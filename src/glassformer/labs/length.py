@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, fill, join
 from glassformer.labs.toy import FIRST, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.config import Positions
@@ -66,13 +66,10 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
         model = build(config)
         toy.learn(model, settings(seed, STEPS, BATCH, TRAINED), RATE)
         curves[positions] = right_by_place(model, seed)
-    spans = {"within": slice(0, TRAINED), "twice": slice(TRAINED, TWICE), "far": slice(TWICE, LONGEST)}
-    right = {(name, span): float(curve[spans[span]].mean()) for name, curve in curves.items() for span in spans}
-    where = {
-        "within": Text(f"places 1 to {TRAINED}", f"第 1 至 {TRAINED} 位"),
-        "twice": Text(f"places {TRAINED + 1} to {TWICE}", f"第 {TRAINED + 1} 至 {TWICE} 位"),
-        "far": Text(f"places {TWICE + 1} to {LONGEST}", f"第 {TWICE + 1} 至 {LONGEST} 位"),
-    }
+    spans = {"within": (0, TRAINED), "twice": (TRAINED, TWICE), "far": (TWICE, LONGEST)}
+    right = {(name, span): float(curve[slice(*spans[span])].mean()) for name, curve in curves.items() for span in spans}
+    places = Text("places {0} to {1}", "第 {0} 至 {1} 位")
+    where = {span: fill(places, start + 1, end) for span, (start, end) in spans.items()}
     numbers = {join(RIGHT, NAMES[name], where[span]): value for (name, span), value in right.items()}
     learnt = min(right[name, "within"] for name in NAMES)
     all_learn = Text(

@@ -10,7 +10,7 @@ Shapes: N facts (pairs of letters), A letters, F neurons, D model width.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -29,9 +29,6 @@ DEALS = 20  # of values to other neurons, for comparison
 class NoFeedForward(nn.Module):
     """Adds nothing to the stream."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-
     def forward(self, x: Tensor) -> Tensor:
         return torch.zeros_like(x)
 
@@ -44,7 +41,7 @@ def secret_table(seed: int) -> tuple[Tensor, Pair]:
     return third, (FIRST + pairs, labels)
 
 
-def train(seed: int, pair: Pair, part: type[nn.Module]) -> DecoderOnly:
+def train(seed: int, pair: Pair, part: Callable[[ModelConfig], nn.Module]) -> DecoderOnly:
     config = small_config(seed, layers=1, d_model=WIDTH, heads=1, vocab_size=FIRST + A, d_ff=NEURONS)
     model = DecoderOnly(config)
     model.decoder.blocks[0].feed_forward = part(config)
@@ -107,7 +104,7 @@ def run(seed: int, *, feed_forward: type[nn.Module] = FeedForward) -> Finding:
     with_layer = feed_forward_of(model).register_forward_hook(lambda _module, _inputs, output: torch.zeros_like(output))
     cut = share_known(model, pair)
     with_layer.remove()
-    without = share_known(train(seed, pair, NoFeedForward), pair)
+    without = share_known(train(seed, pair, lambda config: NoFeedForward()), pair)
     agree, dealt = agreement(wants, writes), sum(agreement(wants, dealt) for dealt in deals) / DEALS
     single, median = float((facts == 1).double().mean()), float(facts.median())
     numbers = {

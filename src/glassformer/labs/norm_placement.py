@@ -53,14 +53,8 @@ class Descent(NamedTuple):
     norms: list[float]
     cosines: list[float]  # with the gradient after the last layer: how much of it has come through as it was
     drift: float  # the largest distance from the gradient after the last layer, relative to its norm
-
-    @property
-    def ratio(self) -> float:
-        return self.norms[0] / self.norms[-1]
-
-    @property
-    def weakest(self) -> float:
-        return min(self.norms) / self.norms[-1]
+    ratio: float  # of the first norm to the last
+    weakest: float  # of the smallest norm to the last
 
 
 def descend(model: EncoderOnly, seed: int) -> Descent:
@@ -73,7 +67,7 @@ def descend(model: EncoderOnly, seed: int) -> Descent:
     cosines = [torch.cosine_similarity(gradient, gradients[-1], dim=-1).mean().item() for gradient in gradients]
     norms = [gradient.norm().item() for gradient in gradients]
     drift = max((gradient - gradients[-1]).norm().item() for gradient in gradients) / norms[-1]
-    return Descent(norms, cosines, drift)
+    return Descent(norms, cosines, drift, norms[0] / norms[-1], min(norms) / norms[-1])
 
 
 def silence_sublayers(model: EncoderOnly) -> EncoderOnly:

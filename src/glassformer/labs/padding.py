@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, bars, fill
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, bars, fill, join
 from glassformer.labs.toy import small_config
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention, AttentionMask, softmax
@@ -56,13 +56,12 @@ def run(
     }
     plain_slope, refused = blind_gradient(plain), float(masked_fill_fails())
     spread, lost = weights["float32", LARGE][1], weights["float16", LARGE][1]
+    by_padding = Text(f"change by {max(PADS)} padding tokens", f"加 {max(PADS)} 个填充词元后的变化")
     weight = Text("weight on hidden keys, {0}, {1}, {2}", "被遮住的键得到的权重，{0}，{1}，{2}")
     some, none = Text("some key visible", "有可见的键"), Text("none visible", "没有可见的键")
     numbers = {
-        Text(f"change by {max(PADS)} padding tokens, masked", f"加 {max(PADS)} 个填充词元后的变化，有掩码"): masked[-1],
-        Text(
-            f"change by {max(PADS)} padding tokens, not masked", f"加 {max(PADS)} 个填充词元后的变化，无掩码"
-        ): unmasked[-1],
+        join(by_padding, Text("masked", "有掩码")): masked[-1],
+        join(by_padding, Text("not masked", "无掩码")): unmasked[-1],
         Text("change, masked: padding of random words", "有掩码时的变化：填充为随机词元"): other_words,
         Text("change, masked: padding on the left", "有掩码时的变化：填充在左侧"): on_the_left,
         **{Text(f"change, masked: {name}", f"有掩码时的变化：{name}"): value for name, value in half.items()},

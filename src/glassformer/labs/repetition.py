@@ -144,21 +144,14 @@ def run(seed: int, *, write: Write = write) -> Finding:
 
 
 def figure(looping: Mapping[str, float], foreign: Mapping[str, float]) -> Figure:
-    left = Panel(
-        Text("Stuck in repetition", "陷入重复"),
-        Text("way of decoding", "解码方式"),
-        Text("share of texts that end in a loop", "以循环结尾的比例"),
-        [bars(Text("looping", "循环"), list(looping.values()))],
-        ticks=[NAMES[name] for name in looping],
-    )
-    right = Panel(
-        Text("What the language does not have", "语言中没有的接续"),
-        Text("way of decoding", "解码方式"),
-        Text("share of words", "占词数的比例"),
-        [bars(Text("foreign", "不合语言"), list(foreign.values()))],
-        ticks=[NAMES[name] for name in foreign],
-    )
-    return Figure([left, right])
+    def panel(title: Text, y: Text, name: Text, shares: Mapping[str, float]) -> Panel:
+        drawn = [bars(name, list(shares.values()))]
+        return Panel(title, Text("way of decoding", "解码方式"), y, drawn, ticks=[NAMES[way] for way in shares])
+
+    stuck, ends = Text("Stuck in repetition", "陷入重复"), Text("share of texts that end in a loop", "以循环结尾的比例")
+    lacks, words = Text("What the language does not have", "语言中没有的接续"), Text("share of words", "占词数的比例")
+    left = panel(stuck, ends, Text("looping", "循环"), looping)
+    return Figure([left, panel(lacks, words, Text("foreign", "不合语言"), foreign)])
 
 
 CLAIM = Claim(

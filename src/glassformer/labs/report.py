@@ -96,8 +96,7 @@ def html(runs: Sequence[LabRun], figures: Mapping[str, str], language: str, comm
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{title} · glassformer</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         + "\n".join(body)
-        + "\n</body>\n"
-        "</html>\n"
+        + "\n</body>\n</html>\n"
     )
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, fill, join
 from glassformer.model import EncoderOnly
 from glassformer.model.layer import Residual
 
@@ -92,6 +92,8 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     ratio = gradients["without"][-1] / gradients["with"][-1]
     bare_ratio = gradients["neither"][-1] / gradients["with"][-1]
     known = {kind: {layers: toy.UNIFORM - value for layers, value in losses[kind].items()} for kind in losses}
+    difference = Text("difference of positions after {0} layers, {1}", "{0} 层之后各位置之间的差别，{1}")
+    gradient = Text(f"first layer's gradient, {deepest} layers", f"首层梯度，{deepest} 层")
     numbers = {
         **{
             join(toy.loss_after(STEPS), Text(f"depth {layers}", f"{layers} 层"), NAMES[kind]): value
@@ -100,20 +102,12 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         },
         **toy.UNIFORM_NUMBERS,
         **{
-            join(
-                Text(f"difference of positions after {layers} layers", f"{layers} 层之后各位置之间的差别"), NAMES[kind]
-            ): by_depth[layers]
+            fill(difference, layers, NAMES[kind]): by_depth[layers]
             for kind, by_depth in differ.items()
             for layers in (two, deep)
         },
-        Text(
-            f"first layer's gradient, {deepest} layers, without / with residuals",
-            f"首层梯度，{deepest} 层，无残差 / 有残差",
-        ): ratio,
-        Text(
-            f"first layer's gradient, {deepest} layers, without residuals and norms / with both",
-            f"首层梯度，{deepest} 层，无残差也无归一化 / 两者都有",
-        ): bare_ratio,
+        join(gradient, Text("without / with residuals", "无残差 / 有残差")): ratio,
+        join(gradient, Text("without residuals and norms / with both", "无残差也无归一化 / 两者都有")): bare_ratio,
     }
     learns = Text(f"with residuals, {deep} layers learn", f"有残差时，{deep} 层能学习")
     stuck = Text(f"without, {deep} layers learn nothing", f"无残差时，{deep} 层什么也学不到")

@@ -1,4 +1,4 @@
-"""A lab run with several seeds, here or in a few processes, and what it found as JSON."""
+"""A lab run with several seeds, here, in a few processes, or in one for a server, and what it found as JSON."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import os
 import platform
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from glassformer.common.errors import ConfigError
+from glassformer.common.errors import ConfigError, RunError
 from glassformer.labs.experiment import VERDICTS, CheckOutcome, Finding, Lab
 from glassformer.labs.seeds import SEEDS, MergedFinding, merge
 from glassformer.labs.spread import Spread
@@ -25,6 +28,7 @@ PROCESSES = 2  # of one thread each, for several labs
 
 SeedResult = tuple[Finding, float]  # what one seed gave, and the seconds it took
 OnSeed = Callable[[Lab], None]  # called after each seed of a lab
+Reports = dict[str, dict[str, Any]]  # by language
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,67 @@ def init_process() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+class LabWorker:
+    """Runs labs for a server in a process, where the one core and the seed that a lab sets stay.
+
+    The process starts with the first lab and is kept for the next, since the imports take seconds.
+    """
+
+    def __init__(self) -> None:
+        self.process: SpawnProcess | None = None
+
+    def run(self, name: str, seed: int, seeds: int = SEEDS) -> Reports:
+        """The lab's reports, however long they take; the caller runs one lab at a time."""
+        if self.process is None or not self.process.is_alive():
+            self.close()
+            context = multiprocessing.get_context("spawn")
+            self.pipe, other = context.Pipe()
+            process = context.Process(target=answer_requests, args=(other,), daemon=True)
+            process.start()
+            other.close()  # so that the end of the process is seen
+            self.process = process
+        reports: Reports = {}
+        try:
+            self.pipe.send((name, seed, seeds))
+            reports = self.pipe.recv()
+        except (OSError, EOFError):  # it has ended, perhaps before that can be seen; the next lab must not meet it
+            self.close()
+        if not reports:
+            raise RunError(f"the lab {name} (seed {seed}) broke off; the terminal that serves it may say why")
+        return reports
+
+    def close(self) -> None:
+        """End it, whatever it is doing."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            process.join()
+
+
+def answer_requests(pipe: Connection) -> None:
+    """Answer each request until there can be no more."""
+    from glassformer.labs import find
+    from glassformer.labs.figures import matplotlib_installed, svg
+
+    init_process()
+    while True:
+        try:
+            name, seed, seeds = pipe.recv()
+        except EOFError:
+            return
+        try:
+            lab_run = run(find(name), seed, seeds)
+            figure = lab_run.finding.figure
+            reports = {
+                language: lab_run.as_dict(language) | {"svg": svg(figure, language) if matplotlib_installed() else None}
+                for language in ("en", "zh")
+            }
+        except Exception:  # whatever breaks in a lab, the next request is still answered
+            traceback.print_exc()
+            reports = {}
+        pipe.send(reports)
 
 
 def versions() -> dict[str, str]:

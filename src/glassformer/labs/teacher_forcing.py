@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text
+from glassformer.labs.experiment import Check, Claim, Figure, Finding, Panel, Series, Text, join
 from glassformer.labs.toy import small_config
 from glassformer.model import EncoderDecoder, ModelConfig
 
@@ -41,12 +41,10 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDe
     likely = [logits.log_softmax(-1).gather(2, labels.unsqueeze(2))[0, :, 0] for logits in (parallel, serial)]
     # The first step reads the start token either way, so the comparison begins with the second.
     alike = float((free_running(model, src)[:, 1:] == parallel.argmax(-1)[:, 1:]).double().mean())
+    largest = Text("largest difference of logits", "logit 的最大差")
     numbers = {
-        Text("largest difference of logits, one pass against steps", "logit 的最大差，一次并行与逐步"): worst,
-        Text(
-            "largest difference of logits, one pass against steps with a cache",
-            "logit 的最大差，一次并行与带缓存的逐步",
-        ): worst_cached,
+        join(largest, Text("one pass against steps", "一次并行与逐步")): worst,
+        join(largest, Text("one pass against steps with a cache", "一次并行与带缓存的逐步")): worst_cached,
         Text("difference of the loss's gradient, relative", "损失梯度的相对差"): slope_apart,
         Text("spread of the logits (standard deviation)", "logit 的标准差"): float(parallel.std()),
         Text(

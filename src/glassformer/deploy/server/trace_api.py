@@ -50,7 +50,7 @@ from glassformer.explain.trace import Trace, TraceOptions, inline_values, trace
 from glassformer.explain.weights import facts
 from glassformer.explain.what_if import what_if
 from glassformer.labs import NAMES, find
-from glassformer.labs.worker import LabWorker, Reports
+from glassformer.labs.run import LabWorker, Reports
 from glassformer.pipelines import Classifier
 
 MAX_RUNS, MAX_BYTES = 64, 256_000_000  # of traces, kept for the page; making one takes about 60 MB more
