@@ -7,7 +7,6 @@ colours in the place of their names, for a light page and for a dark one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from html import escape
 from typing import Literal, NamedTuple
 
@@ -144,8 +143,7 @@ SAY = {
 }
 
 
-@dataclass(frozen=True)
-class Area:
+class Area(NamedTuple):
     x: float
     y: float
     w: float
@@ -202,10 +200,6 @@ class Canvas:
         stack = part.split(".")[0] if part.startswith(("encoder", "decoder")) else "neither"
         return f'<g class="{kind} {role} {stack}" data-part="{escape(part)}"{links}>{inside}</g>'
 
-    def _shaped(self, shape: str) -> str:
-        self.letters += shape
-        return shape
-
     def frame(
         self,
         role: Role,
@@ -240,9 +234,10 @@ class Canvas:
         note: Text | str = "",
         centred: bool = False,
     ) -> Area:
+        self.letters += shape
         inside = _rect(area, 7)
         if centred:
-            below = [(self._shaped(shape), "shape")] if shape else [(self.say(note), "note")] if note else []
+            below = [(shape, "shape")] if shape else [(self.say(note), "note")] if note else []
             lines = [(self.say(words), "title"), *below]
             top = area.centre + 5 - 8.5 * (len(lines) - 1)
             inside += "".join(
@@ -252,7 +247,7 @@ class Canvas:
             at = area.centre + 5 - (9 if note else 0)
             inside += f'<text x="{area.x + 12:g}" y="{at:g}">{self._titled(words, name)}</text>'
             if shape:
-                inside += self.text((area.right - 12, at), self._shaped(shape), "shape", "end")
+                inside += self.text((area.right - 12, at), shape, "shape", "end")
             if note:
                 inside += self.text((area.x + 12, at + 19), note, "note")
         self.parts.append(self._group("box", role, part, inside))
