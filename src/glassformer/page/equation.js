@@ -34,16 +34,8 @@ export async function explain(run, name, index) {
   const builder = "row" in op ? norm : (TERM_BUILDERS[op.kind] ?? TERM_BUILDERS.same);
   const make = /** @type {(cell: CellContext) => Term | Promise<Term>} */ (builder);
   const term = await make({ run, op, name, index, value, hidden, operands });
-  return {
-    name,
-    index,
-    value,
-    kind: op.kind,
-    description: describeOp(op),
-    masked: hidden,
-    ...equationOf(term, value),
-    ...operands,
-  };
+  const shown = { ...equationOf(term, value), ...operands };
+  return { name, index, value, kind: op.kind, description: describeOp(op), masked: hidden, ...shown };
 }
 
 /** An operation in words. @param {Op} op */

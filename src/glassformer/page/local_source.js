@@ -123,10 +123,8 @@ export class LocalSource {
       if (!search.running) break;
       signal.throwIfAborted();
       const last = search.active.map(({ ids }) => /** @type {number} */ (ids.at(-1)));
-      rows = await stepDecoder.step(
-        last,
-        search.active.map(({ parent }) => parent),
-      );
+      const from = search.active.map(({ parent }) => parent);
+      rows = await stepDecoder.step(last, from);
     }
     return best;
   }

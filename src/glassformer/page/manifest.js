@@ -111,18 +111,8 @@ function treeOf({ decoder, rules }, rows, { output, beam, selections }, pieces) 
     const id = nodes.length;
     const log_probability = total - (parent === null ? 0 : nodes[parent].total);
     const score = step >= 0 ? total / (step + 1) : 0;
-    nodes.push({
-      id,
-      parent,
-      step,
-      token,
-      piece: pieces([token])[0],
-      log_probability,
-      total,
-      score,
-      state,
-      winner: false,
-    });
+    const [piece] = pieces([token]);
+    nodes.push({ id, parent, step, token, piece, log_probability, total, score, state, winner: false });
     return id;
   };
   grow(null, -1, decoder.start, 0, "kept");

@@ -37,8 +37,7 @@ export function unit(text) {
 
 /** The number that a printed one stands for. @param {string} text */
 export function read(text) {
-  const plain = text.replaceAll(MINUS, "-").replace("\u221e", "Infinity");
-  return Number(plain);
+  return Number(text.replaceAll(MINUS, "-").replace("\u221e", "Infinity"));
 }
 
 /** A whole number with thin spaces between thousands. @param {number} value */

@@ -28,8 +28,7 @@ export function axisLabels(run, axis) {
 export function maskOf(run, name) {
   const { op } = run.entry(name);
   if (op.kind === "mask") return op.mask;
-  if (op.kind === "softmax" && run.has(op.input)) return maskOf(run, op.input);
-  if (op.kind === "same" && run.has(op.input)) return maskOf(run, op.input);
+  if ((op.kind === "softmax" || op.kind === "same") && run.has(op.input)) return maskOf(run, op.input);
   return null;
 }
 

@@ -115,8 +115,7 @@ function imageCanvas(run) {
     const square = Math.floor(y / side) * across + Math.floor(x / side);
     const inside = (y % side) * side + (x % side);
     const at = (/** @type {number} */ channel) => values[(square * channels + channel) * side * side + inside];
-    const light = [0, 1, 2].map((one) => Math.round((255 * (at(channels === 3 ? one : 0) - least)) / span));
-    return light;
+    return [0, 1, 2].map((one) => Math.round((255 * (at(channels === 3 ? one : 0) - least)) / span));
   });
 }
 
