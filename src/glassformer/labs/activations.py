@@ -66,7 +66,8 @@ def fit(kind: Variant, task: Task, seed: int, part: Part) -> tuple[float, int]:
     def error(network: FeedForward, vectors: int) -> Tensor:
         x = torch.randn(vectors, WIDTH, generator=generator)
         y = task.function(x)
-        return (network(x) - y).square().mean() / (y - y.mean()).square().mean()
+        missed: Tensor = (network(x) - y).square().mean() / (y - y.mean()).square().mean()
+        return missed
 
     toy.learn(network, itertools.repeat(BATCH, STEPS), RATE, loss=error, fall=STEPS)
     with torch.no_grad():
