@@ -29,8 +29,6 @@ MAX_LINE = 10_000_000  # bytes; a longer line is not text, and would have to be 
 PROGRESS_LINES = 100_000  # read between two reports
 GROUP_BYTES = 1 << 26  # of a Parquet row group
 
-Translate = Callable[[list[str]], list[str]]
-
 
 @dataclass(frozen=True)
 class Span:
@@ -92,11 +90,9 @@ class TextLines:
     def texts(self, source: Source, shard: Shard) -> list[str | None]:
         return [self.parse(source, shard.first + i, raw) for i, raw in enumerate(self._lines(source, shard), 1)]
 
-    def translate(self, source: Source, shard: Shard, translate: Translate) -> bytes:
+    def part(self, source: Source, shard: Shard, translations: Sequence[str | None]) -> bytes:
         """The shard's part of the output."""
-        lines = self._lines(source, shard)
-        texts = [self.parse(source, shard.first + i, raw) for i, raw in enumerate(lines, 1)]
-        return b"".join(map(self.format, lines, translate_present(texts, translate)))
+        return b"".join(map(self.format, self._lines(source, shard), translations))
 
     def join(self, source: Source, parts: Sequence[Path], file: IO[bytes]) -> None:
         """Concatenates the parts, compressed as the source was."""
@@ -183,13 +179,10 @@ class Parquet:
     def texts(self, source: Source, shard: Shard) -> list[str | None]:
         return cast("list[str | None]", self._rows(source, shard).column(self.column).to_pylist())
 
-    def translate(self, source: Source, shard: Shard, translate: Translate) -> bytes:
+    def part(self, source: Source, shard: Shard, translations: Sequence[str | None]) -> bytes:
         """The shard's part of the output."""
-        table = self._rows(source, shard)
-        translations = translate_present(table.column(self.column).to_pylist(), translate)
-        column = arrow("").array(translations, arrow("").string())
-        sink = io.BytesIO()
-        arrow("parquet").write_table(table.append_column(self.into, column), sink)
+        column, sink = arrow("").array(translations, arrow("").string()), io.BytesIO()
+        arrow("parquet").write_table(self._rows(source, shard).append_column(self.into, column), sink)
         return sink.getvalue()
 
     def join(self, source: Source, parts: Sequence[Path], file: IO[bytes]) -> None:
@@ -253,12 +246,6 @@ def make_format(kind: FileKind, column: str, into: str) -> Format:
     if kind == "text":
         return TextLines()
     return JsonLines(column, into) if kind == "jsonl" else Parquet(column, into)
-
-
-def translate_present(texts: Sequence[str | None], translate: Translate) -> list[str | None]:
-    """The translations in the order of the texts, with None for None."""
-    translations = iter(translate([text for text in texts if text is not None]))
-    return [None if text is None else next(translations) for text in texts]
 
 
 def check_columns(place: str, column: str, into: str, names: list[str]) -> None:

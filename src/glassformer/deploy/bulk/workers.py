@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from importlib.util import find_spec
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
@@ -84,12 +85,14 @@ class Worker:
 
     def translate(self, sources: Sequence[Source], shards: Sequence[Shard]) -> list[bytes]:
         """The parts of shards, which are translated together."""
-        texts = (text for shard in shards for text in self.format.texts(sources[shard.source], shard))
-        made = iter(self.translator.translate([text for text in texts if text is not None], search=self.search))
-        return [
-            self.format.translate(sources[shard.source], shard, lambda texts: [next(made) for _ in texts])
-            for shard in shards
-        ]
+        rows = [self.format.texts(sources[shard.source], shard) for shard in shards]
+        texts = [text for one in rows for text in one if text is not None]
+        made = iter(self.translator.translate(texts, search=self.search))
+        parts = []
+        for shard, one in zip(shards, rows, strict=True):
+            translations = [None if text is None else next(made) for text in one]
+            parts.append(self.format.part(sources[shard.source], shard, translations))
+        return parts
 
     def close(self) -> None:
         self.format.close()
@@ -181,8 +184,7 @@ def translate_in_processes(
     queue = context.Queue()
     for device in devices:
         queue.put(device)
-    begin = (job, sources[0].kind, queue, job.threads or 1)
-    pool = ProcessPoolExecutor(len(devices), context, _begin, begin)
+    pool = ProcessPoolExecutor(len(devices), context, _begin, (job, sources[0].kind, queue, job.threads or 1))
     try:
         groups = {pool.submit(_translate, sources, group): group for group in group_shards(shards, devices[0])}
         for done in as_completed(groups):
@@ -336,19 +338,14 @@ class RayWorker:
     """A worker as an actor of Ray Data: a batch is one shard, and yields its part or an error message."""
 
     def __init__(self, job: BulkJob, kind: FileKind, device: str, threads: int) -> None:
-        self.worker: Worker | None = None
-        self.error = ""
-        try:
-            self.worker = Worker(job, kind, device, threads)
-        except GlassformerError as error:
-            self.error = str(error)  # raised here, Ray would start the actor again and again
+        # Loaded with the first shard: after an error here, Ray would start the actor again and again.
+        self.load = cache(partial(Worker, job, kind, device, threads))
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         source, shard = Source(**batch["source"][0]), Shard(**batch["shard"][0])
-        part, message = b"", self.error
-        if self.worker is not None:
-            try:
-                (part,) = self.worker.translate([source], [replace(shard, source=0)])
-            except GlassformerError as error:
-                message = str(error)
+        part, message = b"", ""
+        try:
+            (part,) = self.load().translate([source], [replace(shard, source=0)])
+        except GlassformerError as error:
+            message = str(error)
         return {"number": [shard.number], "part": [part], "error": [message]}
