@@ -13,8 +13,8 @@ from loops import run
 
 from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.libre import MAX_QUICK, LibreApi
-from glassformer.deploy.server.queue import Queue, QueueClosed
-from glassformer.deploy.server.translation_service import LoopWaker, TranslationService, UnsupportedPair
+from glassformer.deploy.server.queue import LoopWaker, Queue, QueueClosed
+from glassformer.deploy.server.translation_service import TranslationService, UnsupportedPair
 
 LONGEST = 60.0  # seconds; who waits longer has been forgotten
 TEXTS = [

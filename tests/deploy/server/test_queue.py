@@ -16,6 +16,7 @@ from glassformer.deploy.server.directions import translator_directions
 from glassformer.deploy.server.listen import GC_THRESHOLD, warm_up
 from glassformer.deploy.server.queue import Queue, QueueClosed, QueueFull
 from glassformer.deploy.server.translation_service import TranslationService
+from glassformer.pipelines.text.sentence_translator import TranslateRequest
 from glassformer.pipelines.translator import Translator
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -66,7 +67,7 @@ def in_threads(count, work):
 
 def begin(queue, held, texts, name=""):
     """A thread that waits for the translations of texts, of which the first batch has begun."""
-    threads = in_threads(1, lambda _: queue.translate(held, texts, Search(), False, RequestState(name)))
+    threads = in_threads(1, lambda _: queue.translate(TranslateRequest(held, texts, Search()), RequestState(name)))
     assert held.begun.wait(30)
     return threads
 
@@ -83,7 +84,7 @@ def release(queue, held, waiting, threads):
 def test_batched_translations_equal_single_ones(translator, crowd, search):
     alone = [translator.translate([text], search=search)[0] for text in TEXTS]
     with ThreadPoolExecutor(len(TEXTS)) as pool:
-        ask = lambda text: crowd.translate(translator, [text], search, False, RequestState(text[:3]))[0]  # noqa: E731
+        ask = lambda text: crowd.translate(TranslateRequest(translator, [text], search), RequestState(text[:3]))[0]  # noqa: E731
         made = list(pool.map(ask, TEXTS))
     for found, ranked in zip(made, alone, strict=True):
         assert [one.tokens for one in found] == [one.tokens for one in ranked]
@@ -95,7 +96,7 @@ def test_in_int8_they_are_equal_to_the_bit(crowd):
     german = Translator.load("en-de", precision="int8")
     texts = ["Where is the station?", "Open the file.", "It is late.", "Run `make` twice, and then wait for it.", "Yes"]
     with ThreadPoolExecutor(20) as pool:
-        ask = lambda text: crowd.translate(german, [text], Search(beam=4), False, RequestState(text))[0]  # noqa: E731
+        ask = lambda text: crowd.translate(TranslateRequest(german, [text], Search(beam=4)), RequestState(text))[0]  # noqa: E731
         made = list(pool.map(ask, texts * 4))
     assert made == [german.translate([text], beam=4)[0] for text in texts] * 4
 
@@ -109,7 +110,7 @@ def test_shorter_sentences_fill_a_batch(translator, queue, search, batches):
     ask = [["six"], [long], ["one"], ["two"]]
 
     def go(i):
-        return queue.translate(held, ask[i], search, False, RequestState(str(i)))
+        return queue.translate(TranslateRequest(held, ask[i], search), RequestState(str(i)))
 
     threads = in_threads(1, go)
     held.begun.wait()
@@ -120,7 +121,7 @@ def test_shorter_sentences_fill_a_batch(translator, queue, search, batches):
     assert len(held.batches) == batches
     assert held.batches[1] == ([long, "one", "two"] if batches == 2 else [long])
     assert (
-        queue.translate(held, ["two"], search, False, RequestState())[0]
+        queue.translate(TranslateRequest(held, ["two"], search), RequestState())[0]
         == translator.translate(["two"], search=search)[0]
     )
     assert queue.cache_hits == 1
@@ -129,12 +130,12 @@ def test_shorter_sentences_fill_a_batch(translator, queue, search, batches):
 def test_waiting_sentences_share_a_batch_and_results_are_cached(translator, queue):
     held = Slow(translator)
     first = begin(queue, held, ["six"])
-    later = in_threads(5, lambda i: queue.translate(held, [WORDS[i]], Search(), False, RequestState(str(i))))
+    later = in_threads(5, lambda i: queue.translate(TranslateRequest(held, [WORDS[i]], Search()), RequestState(str(i))))
     release(queue, held, 5 * 16, first + later)
     assert held.batches[0] == ["six"]
     assert sorted(held.batches[1]) == sorted(WORDS[:5])
     assert len(held.batches) == 2
-    assert queue.translate(held, ["six"], Search(), False, RequestState())[0][0].tokens == ["sechs"]
+    assert queue.translate(TranslateRequest(held, ["six"], Search()), RequestState())[0][0].tokens == ["sechs"]
     assert len(held.batches) == 2
     assert queue.cache_hits == 1
 
@@ -155,9 +156,11 @@ def test_abandoned_sentences_cost_no_turn(translator, queue):
     reading = begin(queue, held, book, "book")
     for i in range(800):
         left = RequestState("keys")
-        queue.submit(held, [f"one two {i}"], Search(), False, left)
+        queue.submit(TranslateRequest(held, [f"one two {i}"], Search()), left)
         left.abandoned = True
-    asked = {name: queue.submit(held, [name], Search(), False, RequestState(name)) for name in ("keys", "other")}
+    asked = {
+        name: queue.submit(TranslateRequest(held, [name], Search()), RequestState(name)) for name in ("keys", "other")
+    }
     held.go.set()
     assert all(answer.result(60) for answers in asked.values() for answer in answers)
     assert {"keys", "other"} <= set(held.batches[1])
@@ -175,7 +178,7 @@ def test_sentences_of_disconnected_clients_are_not_translated(translator, queue)
 
     def ask(i):
         with pytest.raises(Gone):
-            queue.translate(held, [WORDS[i]], Search(), False, RequestState("a", check))
+            queue.translate(TranslateRequest(held, [WORDS[i]], Search()), RequestState("a", check))
         ended.append(i)
 
     threads = in_threads(1, ask)
@@ -187,7 +190,7 @@ def test_sentences_of_disconnected_clients_are_not_translated(translator, queue)
         one.join(10)
     assert len(ended) == 4
     held.go.set()
-    assert queue.translate(held, ["five"], Search(), False, RequestState())[0][0].tokens == ["fünf"]
+    assert queue.translate(TranslateRequest(held, ["five"], Search()), RequestState())[0][0].tokens == ["fünf"]
     assert held.batches == [["one"], ["five"]]
     assert queue.waiting == 0
 
@@ -197,11 +200,11 @@ def test_a_full_queue_refuses(translator):
     threads = begin(queue, held, ["one"]) + begin(queue, held, ["two", "three"])
     until(lambda: queue.waiting >= 32)
     with pytest.raises(QueueFull, match="32 tokens are waiting"):
-        queue.translate(held, ["four"], Search(), False, RequestState())
+        queue.translate(TranslateRequest(held, ["four"], Search()), RequestState())
     release(queue, held, 32, threads)
     queue.close()
     with pytest.raises(QueueClosed):
-        queue.translate(held, ["four"], Search(), False, RequestState())
+        queue.translate(TranslateRequest(held, ["four"], Search()), RequestState())
 
 
 def test_an_error_reaches_its_request_and_the_queue_goes_on(translator, queue):
@@ -211,8 +214,10 @@ def test_an_error_reaches_its_request_and_the_queue_goes_on(translator, queue):
 
     broken = Broken(translator.model, translator.tokenizer)
     with pytest.raises(RuntimeError, match="broken"):
-        queue.translate(broken, ["one"], Search(), False, RequestState())
-    assert queue.translate(translator, ["one"], Search(), False, RequestState()) == translator.translate(["one"])
+        queue.translate(TranslateRequest(broken, ["one"], Search()), RequestState())
+    assert queue.translate(TranslateRequest(translator, ["one"], Search()), RequestState()) == translator.translate(
+        ["one"]
+    )
 
 
 def rested(workers):
@@ -227,7 +232,7 @@ def test_a_lone_sentence_always_runs_on_the_first_worker(translator, monkeypatch
     monkeypatch.setattr("torch.set_num_threads", lambda count: given.append((count, threading.get_ident())))
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
     queue, held = rested(2), [Slow(translator), Slow(translator)]
-    ask = lambda one, text: queue.translate(one, [text], Search(), False, RequestState())  # noqa: E731
+    ask = lambda one, text: queue.translate(TranslateRequest(one, [text], Search()), RequestState())  # noqa: E731
     asking = []
     for one in held:
         asking += in_threads(1, lambda _, one=one: ask(one, "six"))
@@ -248,7 +253,7 @@ def test_free_workers_share_sentences_and_a_lone_one_has_all_cores(translator, m
     monkeypatch.setattr("torch.set_num_threads", given.append)
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
     held, queue = Slow(translator), rested(3)
-    ask = lambda texts: queue.translate(held, texts, Search(), False, RequestState())  # noqa: E731
+    ask = lambda texts: queue.translate(TranslateRequest(held, texts, Search()), RequestState())  # noqa: E731
     first = in_threads(1, lambda _: ask(["six"]))
     assert held.begun.wait(30)
     assert given == [6]
@@ -267,7 +272,7 @@ def test_close_does_not_wait_for_running_batches(translator):
 
     def ask(_):
         try:
-            queue.translate(held, ["six"], Search(), False, RequestState())
+            queue.translate(TranslateRequest(held, ["six"], Search()), RequestState())
         except QueueClosed as error:
             ended.append(error)
 

@@ -15,12 +15,14 @@ clients were served in parallel, so that a book of one client does not delay a w
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import itertools
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, wait
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -30,6 +32,7 @@ from glassformer.decode.engine import Engine, can_mix, may_join, padded_length
 from glassformer.decode.search import Search
 from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.errors import RequestError
+from glassformer.pipelines.text.sentence_translator import Answer, TranslateRequest
 from glassformer.pipelines.translator import Translation, Translator
 
 MAX_WAITING = 400_000  # tokens
@@ -87,13 +90,47 @@ class Job(NamedTuple):
     key: BatchKey
 
 
-def result(answer: Future[NBest], state: RequestState) -> NBest:
-    """The result of a finished job, or its error."""
+@contextmanager
+def end_of_request(state: RequestState) -> Iterator[None]:
+    """After any error nothing waits for the request's sentences; the error is the reason if these were dropped."""
     try:
-        return answer.result()
-    except (CancelledError, BatchAbandoned):
-        state.check()  # raises the cause
+        yield
+    except BaseException as error:
+        state.abandoned = True
+        if isinstance(error, CancelledError | BatchAbandoned):
+            state.check()  # raises the cause
         raise
+
+
+class LoopWaker:
+    """Wakes coroutines of an event loop when their answers arrive. Answers that arrive together share one call into the
+    loop, because each call switches between the worker's thread and the loop's."""
+
+    def __init__(self) -> None:
+        self._ready: list[asyncio.Future[None]] = []
+        self._lock = threading.Lock()
+
+    async def wait(self, answer: Future[NBest]) -> None:
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        answer.add_done_callback(lambda _: self._notify(waiting))
+        await waiting
+
+    def _notify(self, waiting: asyncio.Future[None]) -> None:
+        with self._lock:
+            self._ready.append(waiting)
+            first = len(self._ready) == 1
+        if first:
+            try:
+                waiting.get_loop().call_soon_threadsafe(self._wake)
+            except RuntimeError:  # the loop is closed
+                self._ready.clear()
+
+    def _wake(self) -> None:
+        with self._lock:
+            ready, self._ready = self._ready, []
+        for waiting in ready:
+            if not waiting.done():  # it may be cancelled
+                waiting.set_result(None)
 
 
 def default_workers(device: torch.device) -> int:
@@ -112,7 +149,7 @@ class Queue:
         self._clock = 0.0  # the largest turn that has been taken
         self._turns: dict[str, deque[tuple[float, RequestState]]] = {}  # of a client: where each request ends
         self._cache: OrderedDict[tuple[BatchKey, str], NBest] = OrderedDict()
-        self._numbers = itertools.count()
+        self._numbers, self._waker = itertools.count(), LoopWaker()
         self._lock = threading.Lock()
         self._conditions = [threading.Condition(self._lock) for _ in range(workers)]
         self._idle = set[int]()  # workers that wait
@@ -124,27 +161,33 @@ class Queue:
         for worker in self._workers:
             worker.start()
 
-    def translate(
-        self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, state: RequestState
-    ) -> list[NBest]:
-        """What `translator.translate` returns for `texts`; waits for it."""
-        answers = self.submit(translator, texts, search, placeholders, state)
-        try:
+    def translate(self, request: TranslateRequest, state: RequestState) -> Answer:
+        """What `translate_now(request)` returns; waits for it."""
+        answers = self.submit(request, state)
+        with end_of_request(state):
             for answer in answers:
                 while not wait([answer], CHECK_SECONDS).done:
                     state.check()
-            return [result(answer, state) for answer in answers]
-        except BaseException:
-            state.abandoned = True
-            raise
+            found = [answer.result() for answer in answers]
+        if request.progress is not None:
+            request.progress(len(request.texts))
+        return found
 
-    def submit(
-        self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, state: RequestState
-    ) -> list[Future[NBest]]:
+    async def translate_async(self, request: TranslateRequest, state: RequestState) -> Answer:
+        """The same, without a thread that waits."""
+        answers = self.submit(request, state)
+        with end_of_request(state):
+            for answer in answers:
+                if not answer.done():
+                    await self._waker.wait(answer)
+            return [answer.result() for answer in answers]
+
+    def submit(self, request: TranslateRequest, state: RequestState) -> list[Future[NBest]]:
         """The futures that `translate` waits for."""
+        translator, texts = request.translator, request.texts
         ids = translator.tokenizer.encode_source(texts)
-        widths = [padded_length(max(1, len(one))) for one in ids]
-        keys = [BatchKey(translator.engine, translator.to, search, placeholders, width) for width in widths]
+        kind = translator.engine, translator.to, request.search, request.placeholders
+        keys = [BatchKey(*kind, padded_length(max(1, len(one)))) for one in ids]
         answers: list[Future[NBest]] = [Future() for _ in texts]
         with self._lock:
             missing = []

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from functools import partial
 
 from glassformer.common.errors import DataError
 from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.directions import Directions
 from glassformer.deploy.server.errors import RequestError
-from glassformer.deploy.server.queue import NBest, Queue, result
+from glassformer.deploy.server.queue import Queue
 from glassformer.pipelines.documents.html import translate_fragments
 from glassformer.pipelines.documents.sandbox import translate_in_sandbox
 from glassformer.pipelines.language.language import confident_language, language_name
 from glassformer.pipelines.text import Note, TextTranslator, TranslatedText
-from glassformer.pipelines.text.sentence_translator import Answer, TranslateRequest, run_async
+from glassformer.pipelines.text.sentence_translator import run_async
 
 MAX_HTML = 20_000  # characters parsed in this process
 PREFERRED_PIVOTS = ("en",)
@@ -29,69 +27,11 @@ class UnsupportedPair(Exception):
         super().__init__(f"nothing here translates from {language_name(source)} into {language_name(target)}")
 
 
-class LoopWaker:
-    """Wakes coroutines of an event loop when their answers arrive. Answers that arrive together share one call into the
-    loop, because each call switches between the worker's thread and the loop's."""
-
-    def __init__(self) -> None:
-        self._ready: list[asyncio.Future[None]] = []
-        self._lock = threading.Lock()
-
-    async def wait(self, answer: Future[NBest]) -> None:
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(lambda _: self._notify(waiting))
-        await waiting
-
-    def _notify(self, waiting: asyncio.Future[None]) -> None:
-        with self._lock:
-            self._ready.append(waiting)
-            first = len(self._ready) == 1
-        if first:
-            try:
-                waiting.get_loop().call_soon_threadsafe(self._wake)
-            except RuntimeError:  # the loop is closed
-                self._ready.clear()
-
-    def _wake(self) -> None:
-        with self._lock:
-            ready, self._ready = self._ready, []
-        for waiting in ready:
-            if not waiting.done():  # it may be cancelled
-                waiting.set_result(None)
-
-
-class QueuedAnswers:
-    """Answers requests to translators through the queue, for one request of a client."""
-
-    def __init__(self, queue: Queue, state: RequestState, waker: LoopWaker) -> None:
-        self.queue, self.state, self.waker = queue, state, waker
-
-    def __call__(self, request: TranslateRequest) -> Answer:
-        queue, state = self.queue, self.state
-        answer = queue.translate(request.translator, request.texts, request.search, request.placeholders, state)
-        if request.progress is not None:
-            request.progress(len(request.texts))
-        return answer
-
-    async def wait(self, request: TranslateRequest) -> Answer:
-        """The same answer, without a thread that waits."""
-        queue, state = self.queue, self.state
-        answers = queue.submit(request.translator, request.texts, request.search, request.placeholders, state)
-        try:
-            for answer in answers:
-                if not answer.done():
-                    await self.waker.wait(answer)
-            return [result(answer, state) for answer in answers]
-        except BaseException:
-            state.abandoned = True
-            raise
-
-
 class TranslationService:
     """Each model is loaded when it is first needed, or by `load`."""
 
     def __init__(self, directions: Directions, queue: Queue) -> None:
-        self.directions, self.queue, self.waker = directions, queue, LoopWaker()
+        self.directions, self.queue = directions, queue
         self.loaded = False  # all models
         self._direct = {(one.source, one.target): one.name for one in reversed(directions.by_name.values())}
         self.languages = tuple(dict.fromkeys(code for pair in sorted(self._direct) for code in pair if code))
@@ -135,7 +75,7 @@ class TranslationService:
             detect=confident_language,
             main=source,
             other=lambda one: self.translator(one, target, state) if self.route(one, target) else None,
-            answer=QueuedAnswers(self.queue, state, self.waker),
+            answer=partial(self.queue.translate, state=state),
         )
 
     def translate(
@@ -167,7 +107,7 @@ class TranslationService:
         if self.stays(code, target):
             return TranslatedText(text)
         steps = self.translator(code, target, state).steps([text])
-        (made,) = await run_async(steps, QueuedAnswers(self.queue, state, self.waker).wait)
+        (made,) = await run_async(steps, partial(self.queue.translate_async, state=state))
         return made
 
 
