@@ -19,19 +19,15 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperCommand, TyperGroup
 
 from glassformer.cli.keys import keys
 from glassformer.common.errors import GlassformerError, why
 from glassformer.common.version import __version__
 
-SPEAKING = (
-    "translate",
-    "trace",
-    "generate",
-    "fill",
-    "classify",
-)  # commands whose arguments are text, which may begin as an option does
+# Commands whose arguments are text, which may begin as an option does.
+SPEAKING = ("translate", "trace", "generate", "fill", "classify")
 
 
 class Commands(TyperGroup):
@@ -97,7 +93,7 @@ for group in (app, keys):
 
 
 @app.command(hidden=True, context_settings={"ignore_unknown_options": True, "help_option_names": []})
-def bench(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+def bench(words: Annotated[list[str] | None, Argument()] = None) -> None:
     """The benchmarks have left the package."""
     raise GlassformerError(
         f"the benchmarks are in the repository now, beside the package: python -m benchmarks {' '.join(words or ())}"
@@ -113,7 +109,7 @@ def show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", "-V", help="Print the version.", is_eager=True, callback=show_version)
+        bool, Option("--version", "-V", help="Print the version.", is_eager=True, callback=show_version)
     ] = False,
 ) -> None:
     """A Transformer you can see through, and ship."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import Offline, Precision, Revision, find_model, to_json
 
@@ -13,49 +13,43 @@ from glassformer.cli.options import Offline, Precision, Revision, find_model, to
 def bulk(
     input: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A file or a folder of Parquet, JSONL or text (one text a line; gzip and xz too); s3:// and gs:// too."
         ),
     ],
     output: Annotated[
         Path,
-        typer.Argument(help="A folder: each file comes there by its own name. One that was begun is gone on with."),
+        Argument(help="A folder: each file comes there by its own name. One that was begun is gone on with."),
     ],
-    to: Annotated[str | None, typer.Option(help="Language to translate into: en, de or zh.")] = None,
+    to: Annotated[str | None, Option(help="Language to translate into: en, de or zh.")] = None,
     source: Annotated[
-        str | None, typer.Option("--from", help="Language of the texts, all of them; told by the first if none.")
+        str | None, Option("--from", help="Language of the texts, all of them; told by the first if none.")
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            help="A folder of glassformer train, a Marian folder, en-de, or a name of the hub; the box's if none."
-        ),
+        Option(help="A folder of glassformer train, a Marian folder, en-de, or a name of the hub; the box's if none."),
     ] = None,
-    column: Annotated[
-        str | None, typer.Option(help="Of Parquet and JSONL: the column to translate. [default: text]")
-    ] = None,
-    into: Annotated[
-        str, typer.Option(help="Of Parquet and JSONL: the new column, for the translations.")
-    ] = "translation",
-    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy, and faster.")] = 4,
+    column: Annotated[str | None, Option(help="Of Parquet and JSONL: the column to translate. [default: text]")] = None,
+    into: Annotated[str, Option(help="Of Parquet and JSONL: the new column, for the translations.")] = "translation",
+    beam: Annotated[int, Option(help="Beam width; 1 is greedy, and faster.")] = 4,
     precision: Precision = "auto",
     workers: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             max=100_000,
             help="Processes with a model each; by Ray a core each, on a GPU several if none. 1: this process alone.",
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, max=1024, help="Cores for each worker.")] = None,
+    threads: Annotated[int | None, Option(min=1, max=1024, help="Cores for each worker.")] = None,
     address: Annotated[
-        str | None, typer.Option(help="A Ray cluster to run on: auto, or its address, such as 10.0.0.1:6379.")
+        str | None, Option(help="A Ray cluster to run on: auto, or its address, such as 10.0.0.1:6379.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Annotated[str, Option(help="auto, cpu or cuda.")] = "auto",
     shard_rows: Annotated[
-        int, typer.Option(help="Rows that are translated and kept together at most; what is half done is done again.")
+        int, Option(help="Rows that are translated and kept together at most; what is half done is done again.")
     ] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="At the end, rows and seconds as JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="At the end, rows and seconds as JSON.")] = False,
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:

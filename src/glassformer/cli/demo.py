@@ -8,14 +8,14 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from glassformer.cli.options import Device
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the model goes.")] = Path("runs/demo"),
-    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
+    out: Annotated[Path, Option(help="Where the model goes.")] = Path("runs/demo"),
+    seed: Annotated[int, Option(help="Another seed, another run.")] = 0,
     device: Device = "auto",
 ) -> None:
     """Train an English-German translator of numbers, dates, times and money from scratch, and try it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import Device
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    recipe: Annotated[str, typer.Argument(help="A recipe to look over: its corpus, its size, its time.")] = "",
+    recipe: Annotated[str, Argument(help="A recipe to look over: its corpus, its size, its time.")] = "",
     change: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a key of the recipe, as for train.", metavar="KEY=VALUE")
+        list[str] | None, Option("--set", help="Change a key of the recipe, as for train.", metavar="KEY=VALUE")
     ] = None,
-    parity: Annotated[bool, typer.Option("--parity", help="Compare every family with transformers.")] = False,
+    parity: Annotated[bool, Option("--parity", help="Compare every family with transformers.")] = False,
     device: Device = "auto",
 ) -> None:
     """Look over this machine, and a recipe before it runs; with --parity, compare the model with transformers."""

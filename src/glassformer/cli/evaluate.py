@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import Adapter, Device, Offline, Precision, Revision, Source, To, find_model, to_json
 
@@ -13,27 +13,25 @@ from glassformer.cli.options import Adapter, Device, Offline, Precision, Revisio
 def evaluate(
     model: Annotated[
         str,
-        typer.Argument(help="A folder that glassformer train has made, a Hugging Face folder, or a name of the hub."),
+        Argument(help="A folder that glassformer train has made, a Hugging Face folder, or a name of the hub."),
     ],
-    src: Annotated[Path | None, typer.Option(help="A file of sentences, one a line (gzip and xz too).")] = None,
-    ref: Annotated[Path | None, typer.Option(help="Their reference translations, or labels, line by line.")] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Instead of files: test, valid or train of the model's recipe.")
-    ] = None,
+    src: Annotated[Path | None, Option(help="A file of sentences, one a line (gzip and xz too).")] = None,
+    ref: Annotated[Path | None, Option(help="Their reference translations, or labels, line by line.")] = None,
+    split: Annotated[str | None, Option(help="Instead of files: test, valid or train of the model's recipe.")] = None,
     to: To = None,
     source: Source = None,
-    beam: Annotated[int | None, typer.Option(help="Beam width; the recipe's if not given.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(help="Score divided by length to this power.")] = None,
+    beam: Annotated[int | None, Option(help="Beam width; the recipe's if not given.")] = None,
+    length_penalty: Annotated[float | None, Option(help="Score divided by length to this power.")] = None,
     tokenize: Annotated[
-        str | None, typer.Option(help="BLEU's words by 13a, zh, ja-mecab, char or another of sacrebleu's.")
+        str | None, Option(help="BLEU's words by 13a, zh, ja-mecab, char or another of sacrebleu's.")
     ] = None,
-    lowercase: Annotated[bool | None, typer.Option("--lowercase", help="BLEU of lowercased text.")] = None,
+    lowercase: Annotated[bool | None, Option("--lowercase", help="BLEU of lowercased text.")] = None,
     device: Device = "auto",
     precision: Precision = "fp32",
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure how sure translations are, and keep that in the folder.")
+        bool, Option("--calibrate", help="Measure how sure translations are, and keep that in the folder.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print the scores as JSON.")] = False,
     adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import Offline, Revision, find_model, to_json
 from glassformer.deploy.export.formats import FORMATS
@@ -14,32 +14,32 @@ from glassformer.deploy.export.formats import FORMATS
 def export(
     model: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A folder that glassformer train has made, a Hugging Face folder, a name of the hub or of the box."
         ),
     ],
-    to: Annotated[str, typer.Option(help=f"The format: {', '.join(FORMATS)}.")],
-    out: Annotated[Path, typer.Option(help="The folder to write, which must not be there yet, or be empty.")],
+    to: Annotated[str, Option(help=f"The format: {', '.join(FORMATS)}.")],
+    out: Annotated[Path, Option(help="The folder to write, which must not be there yet, or be empty.")],
     language: Annotated[
-        str | None, typer.Option(help="Of a model that knows several languages: the one to translate into.")
+        str | None, Option(help="Of a model that knows several languages: the one to translate into.")
     ] = None,
     quantization: Annotated[
         str | None,
-        typer.Option(help="How weights are stored, such as int8; which there are depends on the format."),
+        Option(help="How weights are stored, such as int8; which there are depends on the format."),
     ] = None,
     family: Annotated[
         str | None,
-        typer.Option(help="Of huggingface: the family to be written as, such as marian; else the first that fits."),
+        Option(help="Of huggingface: the family to be written as, such as marian; else the first that fits."),
     ] = None,
     check: Annotated[
         Path | None,
-        typer.Option(help="Sentences to check with, one a line; else the model's own text, else random tokens."),
+        Option(help="Sentences to check with, one a line; else the model's own text, else random tokens."),
     ] = None,
-    sentences: Annotated[int | None, typer.Option(help="Check with so many; 200 if not given, of a file all.")] = None,
+    sentences: Annotated[int | None, Option(help="Check with so many; 200 if not given, of a file all.")] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier export; anything else in the place is moved aside.")
+        bool, Option("--force", help="Replace an earlier export; anything else in the place is moved aside.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print the report as JSON.")] = False,
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:

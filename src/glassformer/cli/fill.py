@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model, given_lines, line_by_line, to_json
+from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model, line_by_line, to_json
 
 
 def fill(
     model: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A folder that glassformer train has made by objective = 'masked'; a Hugging Face folder, or a name "
             "of the hub, of BERT, RoBERTa or DistilBERT."
         ),
     ],
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TEXT]...", help="Texts with gaps, written [MASK]; without any, standard input."),
+        Argument(metavar="[TEXT]...", help="Texts with gaps, written [MASK]; without any, standard input."),
     ] = None,
-    top: Annotated[int, typer.Option(help="Fillings of each gap, the likeliest first.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    top: Annotated[int, Option(help="Fillings of each gap, the likeliest first.")] = 5,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
     device: Device = "auto",
     adapter: Adapter = None,
     revision: Revision = None,
@@ -37,19 +36,16 @@ def fill(
     Of several gaps each is filled by itself, the others still open; in the texts shown they have their likeliest.
     --json gives one object a line: {"text": ..., "gaps": [[{"token": ..., "probability": ..., "text": ...}]]}.
     """
-    from glassformer.common.report import Report
     from glassformer.pipelines import MaskFiller
 
     filler = MaskFiller.load(find_model(model, revision, offline), device, adapter=adapter)
-    for chunk in line_by_line(given_lines(texts or [], Report()), partial(filler.fill, top=top)):
-        for text, gaps in chunk:
-            if as_json:
-                print(to_json({"text": text, "gaps": [[vars(one) for one in ranked] for ranked in gaps]}))
-                continue
-            for number, ranked in enumerate(gaps, 1):
-                if len(gaps) > 1:
-                    print(f"gap {number} of {len(gaps)}: {text}")
-                width = max(len(one.token) for one in ranked)
-                for one in ranked:
-                    print(f"{one.probability:6.1%}  {one.token:{width}}  {one.text}")
-        sys.stdout.flush()
+    for text, gaps in line_by_line(texts or [], partial(filler.fill, top=top)):
+        if as_json:
+            print(to_json({"text": text, "gaps": [[vars(one) for one in ranked] for ranked in gaps]}))
+            continue
+        for number, ranked in enumerate(gaps, 1):
+            if len(gaps) > 1:
+                print(f"gap {number} of {len(gaps)}: {text}")
+            width = max(len(one.token) for one in ranked)
+            for one in ranked:
+                print(f"{one.probability:6.1%}  {one.token:{width}}  {one.text}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated, Any, cast
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import (
     Adapter,
@@ -30,27 +30,27 @@ from glassformer.common.errors import ConfigError
 def generate(
     model: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A folder that glassformer train has made by objective = 'language'; a Hugging Face folder, or a name "
             "of the hub, of GPT-2, Llama, Mistral or Qwen2."
         ),
     ],
     texts: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to go on with; without any, standard input.")
+        list[str] | None, Argument(metavar="[TEXT]...", help="Texts to go on with; without any, standard input.")
     ] = None,
-    max_new_tokens: Annotated[int | None, typer.Option(help="Tokens written at most; 128 if none.")] = None,
-    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy.")] = 1,
-    nbest: Annotated[int, typer.Option(help="Continuations of each text, at most as many as the beam.")] = 1,
+    max_new_tokens: Annotated[int | None, Option(help="Tokens written at most; 128 if none.")] = None,
+    beam: Annotated[int, Option(help="Beam width; 1 is greedy.")] = 1,
+    nbest: Annotated[int, Option(help="Continuations of each text, at most as many as the beam.")] = 1,
     length_penalty: LengthPenalty = 1.0,
     repetition_penalty: RepetitionPenalty = 1.0,
-    no_repeat_ngram: Annotated[int, typer.Option(help="Let no so many tokens in a row come twice; 0: they may.")] = 0,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw what follows at random.")] = False,
+    no_repeat_ngram: Annotated[int, Option(help="Let no so many tokens in a row come twice; 0: they may.")] = 0,
+    sample: Annotated[bool, Option("--sample", help="Draw what follows at random.")] = False,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
     seed: Seed = None,
-    stream: Annotated[bool, typer.Option("--stream", help="Show each word as soon as it is written.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    stream: Annotated[bool, Option("--stream", help="Show each word as soon as it is written.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
     adapter: Adapter = None,

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 keys = typer.Typer(help="Keys for `glassformer serve --keys FILE`.", no_args_is_help=True, rich_markup_mode=None)
-File = Annotated[Path, typer.Argument(help="The file of keys.")]
-Name = Annotated[str, typer.Argument(help="Whose key it is.")]
+File = Annotated[Path, Argument(help="The file of keys.")]
+Name = Annotated[str, Argument(help="Whose key it is.")]
 
 
 @keys.command("add")
 def add(
     file: File,
     name: Name,
-    per_minute: Annotated[int, typer.Option(min=0, help="Requests a minute at most; 0: as many as they like.")] = 0,
+    per_minute: Annotated[int, Option(min=0, help="Requests a minute at most; 0: as many as they like.")] = 0,
 ) -> None:
     """Make a key, print it once, and keep its hash in the file."""
     from glassformer.deploy.server.keys import add_key

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import to_json
 from glassformer.cli.trace import Language
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 def lab(
-    names: Annotated[list[str] | None, typer.Argument(help="Labs to run; none lists them all.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Run every lab.")] = False,
-    seed: Annotated[int, typer.Option(help="The first seed; another one draws other weights and data.")] = 0,
-    seeds: Annotated[int, typer.Option(help="How many seeds; a verdict needs several.")] = 5,
+    names: Annotated[list[str] | None, Argument(help="Labs to run; none lists them all.")] = None,
+    everything: Annotated[bool, Option("--all", help="Run every lab.")] = False,
+    seed: Annotated[int, Option(help="The first seed; another one draws other weights and data.")] = 0,
+    seeds: Annotated[int, Option(help="How many seeds; a verdict needs several.")] = 5,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write report.html, report.json and a figure per lab here.")
+        Path | None, Option(metavar="DIR", help="Write report.html, report.json and a figure per lab here.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
-    lang: Annotated[Language, typer.Option("--lang", help="Language of the labs.")] = "en",
+    as_json: Annotated[bool, Option("--json", help="Print what was found as JSON.")] = False,
+    lang: Annotated[Language, Option("--lang", help="Language of the labs.")] = "en",
 ) -> None:
     """Put the claims that tutorials make to the test: each a small experiment with numbers and a verdict."""
     from glassformer.labs import NAMES, find
-    from glassformer.labs.run import seed_range
+    from glassformer.labs.run import seed_range, versions
 
     wanted = list({one.name: one for one in map(find, NAMES if everything else names or [])}.values())
     chosen = seed_range(seed, seeds)
@@ -53,7 +53,8 @@ def lab(
     try:
         run_all(wanted, chosen, lang, as_json, runs)
     finally:  # after Ctrl-C too: what has been found is not lost
-        content = to_json(describe_runs(runs, chosen, command, lang), indent=1)
+        found: dict[str, Any] = {"command": command, "seed": seed, "seeds": list(chosen), "versions": versions()}
+        content = to_json(found | {"labs": [one.as_dict(lang) for one in runs]}, indent=1)
         if out is not None and runs:
             write_report(out, runs, content, command, lang)
     if as_json:
@@ -102,7 +103,7 @@ def run_all(labs: list[Lab], seeds: range, language: str, quiet: bool, runs: lis
 def print_run(run: LabRun, language: str, console: Console) -> None:
     from rich.cells import cell_len
     from rich.padding import Padding
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     from glassformer.common.strings import wrap
@@ -112,20 +113,21 @@ def print_run(run: LabRun, language: str, console: Console) -> None:
 
     one, finding = run.lab, run.finding
     console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")  # Chinese has no spaces: what is too long goes on in the next line
+
+    def show(content: Table | Text, above: int = 0, below: int = 1) -> None:
+        console.print(Padding(content, (above, 0, below, 2), expand=False))
+
+    # Chinese has no spaces: what is too long is folded, and goes on in the next line.
+    grid = Table.grid(Column(style="dim", no_wrap=True), Column(overflow="fold"), padding=(0, 2))
     texts = {"claim": one.claim, "prediction": one.prediction, "measured": finding.summary}
     width = max(20, min(100, console.width - 6) - max(cell_len(phrase(word, language)) for word in texts))
     for word, text in texts.items():
         grid.add_row(phrase(word, language), wrap(text.say(language), width))  # rich would break Chinese only at spaces
-    console.print(Padding(grid, (0, 0, 0, 2), expand=False))
-    numbers = Table.grid(padding=(0, 2))
-    numbers.add_column(overflow="fold")
-    numbers.add_column(justify="right", no_wrap=True)
+    show(grid, below=0)
+    numbers = Table.grid(Column(overflow="fold"), Column(justify="right", no_wrap=True), padding=(0, 2))
     for name, value in finding.named_numbers(language).items():
         numbers.add_row(name, format_spread(value))
-    console.print(Padding(numbers, (1, 0, 1, 2), expand=False))
+    show(numbers, above=1)
     checks = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "left"):
         checks.add_column(justify=justify, no_wrap=justify == "right", overflow="fold")
@@ -134,18 +136,11 @@ def print_run(run: LabRun, language: str, console: Console) -> None:
         extent = f" ({phrase('extent', language)})" if merged.check.extent else ""
         limits = format_bounds(merged.check, language)
         checks.add_row(mark, merged.check.text.say(language) + extent, format_spread(merged.spread), limits)
-    console.print(Padding(checks, (0, 0, 1, 2), expand=False))
+    show(checks)
     verdict = Text(VERDICTS[finding.verdict].say(language), f"bold {COLOURS[finding.verdict.name]}")
     colon, comma = ("：", "，") if language == "zh" else (": ", ", ")
     made = comma.join((format_seeds(run.seeds, language), phrase("seconds", language, f"{run.seconds:.1f}")))
-    spent = Text(f"  {made}", "dim")
-    console.print(
-        Padding(
-            Text(f"{phrase('verdict', language)}{colon}").append_text(verdict).append_text(spent),
-            (0, 0, 1, 2),
-            expand=False,
-        )
-    )
+    show(Text.assemble(phrase("verdict", language) + colon, verdict, (f"  {made}", "dim")))
 
 
 COLOURS = {"HOLDS": "green", "LIMITED": "yellow", "FAILS": "red", "OPEN": "magenta"}
@@ -165,13 +160,6 @@ def print_tally(runs: list[LabRun], language: str, console: Console) -> None:
             one.lab.name, Text(VERDICTS[verdict].say(language), COLOURS[verdict.name]), one.lab.title.say(language)
         )
     console.print(table)
-
-
-def describe_runs(runs: list[LabRun], seeds: range, command: str, language: str) -> dict[str, Any]:
-    from glassformer.labs.run import versions
-
-    content: dict[str, Any] = {"command": command, "seed": seeds[0], "seeds": list(seeds), "versions": versions()}
-    return content | {"labs": [one.as_dict(language) for one in runs]}
 
 
 def check_folder(out: Path, labs: list[Lab]) -> None:

@@ -5,27 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import Device
 
 
 def make(
-    pair: Annotated[str, typer.Argument(help="The two languages, such as ca-nl; the translator goes both ways.")],
+    pair: Annotated[str, Argument(help="The two languages, such as ca-nl; the translator goes both ways.")],
     data: Annotated[
         Path,
-        typer.Option(
+        Option(
             help="A folder of corpora: NAME.ca with NAME.nl, or NAME/train.ca with NAME/train.nl; NAME/mono.ca is text "
             "of one language; NAME/valid and NAME/test are held out. gzip, xz and Zstandard too."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder to write; the translator comes to OUT/model.")],
+    out: Annotated[Path, Option(help="The folder to write; the translator comes to OUT/model.")],
     plan: Annotated[
-        Path | None, typer.Option(help="A TOML file of corpora and settings that are not the usual ones.")
+        Path | None, Option(help="A TOML file of corpora and settings that are not the usual ones.")
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a setting: --set student.train.steps=9000", metavar="KEY=VALUE"),
+        Option("--set", help="Change a setting: --set student.train.steps=9000", metavar="KEY=VALUE"),
     ] = None,
     device: Device = "auto",
 ) -> None:

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
-import typer
+from typer import Option
 
 from glassformer.common.errors import ConfigError, DataError, InputError, why
 from glassformer.common.files import atomic_write, without_nan
@@ -22,25 +22,23 @@ if TYPE_CHECKING:
     from glassformer.common.report import Report
     from glassformer.pipelines.translator import Translation
 
-Revision = Annotated[str | None, typer.Option(help="Of a model of the hub: a branch, a tag or a commit.")]
-Offline = Annotated[
-    bool, typer.Option("--offline", help="Fetch nothing; of the hub's models, take those in the cache.")
-]
+Revision = Annotated[str | None, Option(help="Of a model of the hub: a branch, a tag or a commit.")]
+Offline = Annotated[bool, Option("--offline", help="Fetch nothing; of the hub's models, take those in the cache.")]
 Adapter = Annotated[
     Path | None,
-    typer.Option(help="Add what an adapter has learnt: a folder of a run with train.lora_rank on this very model."),
+    Option(help="Add what an adapter has learnt: a folder of a run with train.lora_rank on this very model."),
 ]
-To = Annotated[str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")]
-Source = Annotated[str | None, typer.Option("--from", help="Of a model that reads several languages: from which.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
-Precision = Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")]
-LengthPenalty = Annotated[float, typer.Option(help="Score divided by length to this power.")]
-Rule = Annotated[str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")]
-RepetitionPenalty = Annotated[float, typer.Option(help="Above 1: said tokens become less likely.")]
-Temperature = Annotated[float | None, typer.Option(help="With --sample: below 1 safer, above 1 wilder.")]
-TopK = Annotated[int | None, typer.Option(help="With --sample: draw from so many likeliest tokens.")]
-TopP = Annotated[float | None, typer.Option(help="With --sample: draw from this share of probability.")]
-Seed = Annotated[int | None, typer.Option(help="With --sample: the same seed draws the same.")]
+To = Annotated[str | None, Option(help="Of a model that knows several languages, or of the box: into which.")]
+Source = Annotated[str | None, Option("--from", help="Of a model that reads several languages: from which.")]
+Device = Annotated[str, Option(help="auto, cpu, cuda or cuda:N.")]
+Precision = Annotated[str, Option(help="auto, fp32, bf16 or int8 (CPU).")]
+LengthPenalty = Annotated[float, Option(help="Score divided by length to this power.")]
+Rule = Annotated[str, Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")]
+RepetitionPenalty = Annotated[float, Option(help="Above 1: said tokens become less likely.")]
+Temperature = Annotated[float | None, Option(help="With --sample: below 1 safer, above 1 wilder.")]
+TopK = Annotated[int | None, Option(help="With --sample: draw from so many likeliest tokens.")]
+TopP = Annotated[float | None, Option(help="With --sample: draw from this share of probability.")]
+Seed = Annotated[int | None, Option(help="With --sample: the same seed draws the same.")]
 # As models are called, and few texts are: and/or is none.
 _HUB = re.compile(r"(?=.*/.*[-_0-9])[A-Za-z][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -170,8 +168,11 @@ def given_lines(texts: list[str], report: Report) -> Iterator[list[str]]:
     return decoded([raw] if raw else read_raw(open_input(None), "standard input"), report)
 
 
-def line_by_line(chunks: Iterable[list[str]], work: Callable[[list[str]], list[T]]) -> Iterator[list[tuple[str, T]]]:
-    """Of each chunk the lines and what `work` makes of them; at the end, what is wrong with the others."""
+def line_by_line(texts: list[str], work: Callable[[list[str]], list[T]]) -> Iterator[tuple[str, T]]:
+    """The given lines, each with what `work` makes of it; at the end, what is wrong with the others. What is printed of
+    lines that came together is flushed together."""
+    from glassformer.common.report import Report
+
     before, wrong = 0, list[str]()
 
     def answer(chunk: list[str], before: int) -> list[tuple[str, T]]:
@@ -187,8 +188,9 @@ def line_by_line(chunks: Iterable[list[str]], work: Callable[[list[str]], list[T
             wrong.append(f"line {before + 1}{str(error)[place.end() :]}")
             return []
 
-    for chunk in chunks:
-        yield answer(chunk, before)
+    for chunk in given_lines(texts, Report()):
+        yield from answer(chunk, before)
+        sys.stdout.flush()
         before += len(chunk)
     if wrong:
         more = f"\nand {len(wrong) - TOLD:,} lines more" if len(wrong) > TOLD else ""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, cast
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.export import readable
 from glassformer.cli.options import Offline, Revision, find_model
 
 
 def pack(
-    model: Annotated[str, typer.Argument(help="A folder that glassformer train has made, or its name on the hub.")],
-    out: Annotated[Path, typer.Option(help="The folder to write, which must not be there yet.")],
-    weights: Annotated[str, typer.Option(help="int8, or float32 to keep them as they are.")] = "int8",
+    model: Annotated[str, Argument(help="A folder that glassformer train has made, or its name on the hub.")],
+    out: Annotated[Path, Option(help="The folder to write, which must not be there yet.")],
+    weights: Annotated[str, Option(help="int8, or float32 to keep them as they are.")] = "int8",
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import (
     Device,
@@ -29,18 +29,16 @@ CHUNK = 512  # lines scored together
 
 def score(
     model: Annotated[
-        str, typer.Argument(help="A folder that glassformer train has made, a Marian folder, or a name of the hub.")
+        str, Argument(help="A folder that glassformer train has made, a Marian folder, or a name of the hub.")
     ],
-    src: Annotated[Path, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")],
-    tgt: Annotated[Path, typer.Option(help="Their translations, line by line.")],
+    src: Annotated[Path, Option(help="A file of source sentences, one a line (gzip and xz too).")],
+    tgt: Annotated[Path, Option(help="Their translations, line by line.")],
     to: To = None,
     source: Source = None,
     length_penalty: LengthPenalty = 1.0,
     length_rule: Rule = "average",
-    batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = 4096,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a line, and one for all at the end.")
-    ] = False,
+    batch_tokens: Annotated[int, Option(help="Tokens in a batch.")] = 4096,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line, and one for all at the end.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
     revision: Revision = None,

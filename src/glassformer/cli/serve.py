@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import Device, Offline, Revision, To, find_model
 from glassformer.common.errors import ConfigError, check_choice
@@ -19,7 +19,7 @@ DEMO = Path("runs/demo")
 def serve(
     models: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[MODEL]...",
             help="Folders that glassformer train has made, Marian folders, en-de and others of the box, or names of "
             "the hub; all of the box's if none. A model that does not translate (GPT-2, BERT, ViT) is shown alone.",
@@ -27,43 +27,43 @@ def serve(
     ] = None,
     to: To = None,
     source: Annotated[
-        str | None, typer.Option("--from", help="Of a model that reads several, or of the box: language of the texts.")
+        str | None, Option("--from", help="Of a model that reads several, or of the box: language of the texts.")
     ] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; a free one from 8017 on if none.")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 lets all machines in.")] = "127.0.0.1",
-    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    port: Annotated[int | None, Option(min=0, max=65535, help="Port; a free one from 8017 on if none.")] = None,
+    host: Annotated[str, Option(help="Address to listen at; 0.0.0.0 lets all machines in.")] = "127.0.0.1",
+    open_browser: Annotated[bool, Option("--open", help="Open the page in a browser.")] = False,
     device: Device = "cpu",
     only: Annotated[
         Literal["api", "page"] | None,
-        typer.Option(help="api: translations for other programs, and no page; page: the reverse. Default: both."),
+        Option(help="api: translations for other programs, and no page; page: the reverse. Default: both."),
     ] = None,
     precision: Annotated[
-        str, typer.Option(help="Of translations: auto, fp32, bf16 or int8 (CPU). The page's are fp32.")
+        str, Option(help="Of translations: auto, fp32, bf16 or int8 (CPU). The page's are fp32.")
     ] = "auto",
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=64, help="Batches that are translated at once; if none, one for each core, or GPU."),
+        Option(min=1, max=64, help="Batches that are translated at once; if none, one for each core, or GPU."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Cores for each of them; if none, those that are free.")
+        int | None, Option(min=1, max=1024, help="Cores for each of them; if none, those that are free.")
     ] = None,
     open_to_all: Annotated[
-        bool, typer.Option("--open-to-all", help="With --host: let whoever reaches this machine use it.")
+        bool, Option("--open-to-all", help="With --host: let whoever reaches this machine use it.")
     ] = False,
     keys: Annotated[
-        Path | None, typer.Option(help="A file that `glassformer keys` has made: programs need one of its keys.")
+        Path | None, Option(help="A file that `glassformer keys` has made: programs need one of its keys.")
     ] = None,
     grace: Annotated[
-        float, typer.Option(min=0, max=3600, help="Seconds to finish what has been begun, when told to stop.")
+        float, Option(min=0, max=3600, help="Seconds to finish what has been begun, when told to stop.")
     ] = 0,
     cors: Annotated[
         list[str] | None,
-        typer.Option(help="A site whose pages may ask for translations, such as https://example.org; * for all."),
+        Option(help="A site whose pages may ask for translations, such as https://example.org; * for all."),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0, max=86400, help="Seconds for one translation; 0: as long as it takes.")
+        float, Option(min=0, max=86400, help="Seconds for one translation; 0: as long as it takes.")
     ] = 600,
-    log: Annotated[bool, typer.Option("--log", help="Write a line of JSON for every request to stderr.")] = False,
+    log: Annotated[bool, Option("--log", help="Write a line of JSON for every request to stderr.")] = False,
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import Device, Offline, Revision, To, find_model
 from glassformer.cli.translate import names_a_model
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def trace(
     model: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="A folder that glassformer train has made, a Hugging Face folder, or a name of the hub; else the box."
         ),
     ] = None,
     sentence: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             help="The sentence; of other models a prompt, a text with gaps ([MASK]), a text or the file of an image; "
             "ids where the folder has no tokenizer."
         ),
@@ -37,22 +37,20 @@ def trace(
     to: To = None,
     source: Annotated[
         str | None,
-        typer.Option("--from", help="Of a model that reads several, or of the box: language of the sentence."),
+        Option("--from", help="Of a model that reads several, or of the box: language of the sentence."),
     ] = None,
-    lang: Annotated[Language, typer.Option("--lang", help="Language of the explanations.")] = "en",
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="PATTERN", help="Show only values so named, e.g. '*.pattern'.")
-    ] = None,
-    layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
-    head: Annotated[int | None, typer.Option(help="Only this head, counted from 0, in full.")] = None,
-    target: Annotated[str | None, typer.Option(help="Follow this text, not the model's own.")] = None,
-    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy.")] = 1,
-    padding: Annotated[int, typer.Option(min=0, help="Padding put beside the sentence, to see its mask.")] = 0,
+    lang: Annotated[Language, Option("--lang", help="Language of the explanations.")] = "en",
+    name: Annotated[str | None, Option(metavar="PATTERN", help="Show only values so named, e.g. '*.pattern'.")] = None,
+    layer: Annotated[int | None, Option(help="Only this layer, counted from 0.")] = None,
+    head: Annotated[int | None, Option(help="Only this head, counted from 0, in full.")] = None,
+    target: Annotated[str | None, Option(help="Follow this text, not the model's own.")] = None,
+    beam: Annotated[int, Option(help="Beam width; 1 is greedy.")] = 1,
+    padding: Annotated[int, Option(min=0, help="Padding put beside the sentence, to see its mask.")] = 0,
     json_file: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write the values as JSON instead; - for stdout.")
+        str | None, Option("--json", metavar="FILE", help="Write the values as JSON instead; - for stdout.")
     ] = None,
     html_file: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Write one page that opens from disk instead.")
+        str | None, Option("--html", metavar="FILE", help="Write one page that opens from disk instead.")
     ] = None,
     device: Device = "auto",
     revision: Revision = None,

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import Device
 from glassformer.common.errors import ConfigError
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A built-in recipe's name, such as numerals, or a TOML file.")] = "",
-    out: Annotated[Path | None, typer.Option(help="The run's folder; at the end it is the model.")] = None,
+    recipe: Annotated[str, Argument(help="A built-in recipe's name, such as numerals, or a TOML file.")] = "",
+    out: Annotated[Path | None, Option(help="The run's folder; at the end it is the model.")] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a key of the recipe: --set train.steps=60", metavar="KEY=VALUE"),
+        Option("--set", help="Change a key of the recipe: --set train.steps=60", metavar="KEY=VALUE"),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where --out stands.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Go on where --out stands.")] = False,
     skip_bad: Annotated[
         bool,
-        typer.Option("--skip-bad", help="Go on without lines of the corpora that cannot be read; they are counted."),
+        Option("--skip-bad", help="Go on without lines of the corpora that cannot be read; they are counted."),
     ] = False,
     device: Device = "auto",
 ) -> None:
@@ -64,11 +64,7 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     from glassformer.pipelines import kind_and_config
     from glassformer.train.evaluation.evaluate import evaluate, record_scores
     from glassformer.train.evaluation.metrics import Scores
-    from glassformer.train.evaluation.references import (
-        directions,
-        in_language,
-        seen_in_training,
-    )
+    from glassformer.train.evaluation.references import directions, in_language, seen_in_training
     from glassformer.train.folder import saved_recipe
 
     if int(os.environ.get("RANK", "0")):

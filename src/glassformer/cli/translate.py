@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
+from typer import Argument, Option
 
 from glassformer.cli.options import (
     Adapter,
@@ -58,7 +58,7 @@ LISTED = 10  # files that failed, or were left out, listed by name
 def translate(
     words: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[MODEL] [TEXT]...",
             help="Texts, or documents, or a folder of them; without any, standard input. Before them, if you like, a "
             "model: a folder of glassformer train, a Marian folder, of the box en-de, de-en, en-zh, zh-en, or a name "
@@ -66,45 +66,43 @@ def translate(
         ),
     ] = None,
     to: Annotated[
-        str | None, typer.Option(help="Language to translate into: en, de or zh; English if none, from another.")
+        str | None, Option(help="Language to translate into: en, de or zh; English if none, from another.")
     ] = None,
-    source: Annotated[str | None, typer.Option("--from", help="Language of the texts; detected if none.")] = None,
+    source: Annotated[str | None, Option("--from", help="Language of the texts; detected if none.")] = None,
     glossary: Annotated[
-        Path | None, typer.Option(help="Terms to come out as written: lines of source term, TAB, target term.")
+        Path | None, Option(help="Terms to come out as written: lines of source term, TAB, target term.")
     ] = None,
-    input: Annotated[Path | None, typer.Option(help="Read lines of this file (gzip and xz too).")] = None,
+    input: Annotated[Path | None, Option(help="Read lines of this file (gzip and xz too).")] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Write to this file, which appears when all is done, not to standard output.")
+        Path | None, Option(help="Write to this file, which appears when all is done, not to standard output.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the documents to this folder.")] = None,
-    beam: Annotated[
-        int | None, typer.Option(help="Beam width; 1 is greedy. 4 if none for the box, 1 for a model.")
-    ] = None,
-    nbest: Annotated[int, typer.Option(help="Translations for each line, at most as many as the beam.")] = 1,
+    out: Annotated[Path | None, Option(help="Write the documents to this folder.")] = None,
+    beam: Annotated[int | None, Option(help="Beam width; 1 is greedy. 4 if none for the box, 1 for a model.")] = None,
+    nbest: Annotated[int, Option(help="Translations for each line, at most as many as the beam.")] = 1,
     length_penalty: LengthPenalty = 1.0,
     length_rule: Rule = "average",
-    prefix: Annotated[str, typer.Option(help="Begin every translation with this text.")] = "",
+    prefix: Annotated[str, Option(help="Begin every translation with this text.")] = "",
     repetition_penalty: RepetitionPenalty = 1.0,
     no_repeat_ngram: Annotated[
-        int, typer.Option(help="Let no so many tokens in a row come twice, unless --prefix does; 0: they may.")
+        int, Option(help="Let no so many tokens in a row come twice, unless --prefix does; 0: they may.")
     ] = 0,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw translations at random.")] = False,
+    sample: Annotated[bool, Option("--sample", help="Draw translations at random.")] = False,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
     seed: Seed = None,
     max_length: Annotated[
-        int | None, typer.Option(help="Tokens read at once; a longer line is split. The model's limit if none.")
+        int | None, Option(help="Tokens read at once; a longer line is split. The model's limit if none.")
     ] = None,
     batch_tokens: Annotated[
         int | None,
-        typer.Option(help="Source tokens, beams counted, in a batch: 4,096, on a GPU more, as its memory allows."),
+        Option(help="Source tokens, beams counted, in a batch: 4,096, on a GPU more, as its memory allows."),
     ] = None,
-    scores: Annotated[bool, typer.Option("--scores", help="Put each score before its text.")] = False,
+    scores: Annotated[bool, Option("--scores", help="Put each score before its text.")] = False,
     alignments: Annotated[
-        bool, typer.Option("--alignments", help="After each text, its tokens' partners in the source.")
+        bool, Option("--alignments", help="After each text, its tokens' partners in the source.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
     device: Device = "auto",
     precision: Precision = "auto",
     adapter: Adapter = None,
@@ -157,8 +155,8 @@ def translate(
     if model is None:
         if used:
             raise ConfigError(f"{used} goes with a model, such as en-de: glassformer translate en-de {used} ...")
-        options = BoxOptions(to, source, glossary, search, device, precision, as_json)
-        translate_with_box(given, options, input, output, out, report)
+        options = BoxOptions(to, source, glossary, search, device, precision, as_json, input, output, out)
+        translate_with_box(given, options, report)
         return
     for option, unused in {"--glossary": glossary, "--out": out}.items():
         if unused is not None:
@@ -252,11 +250,12 @@ class BoxOptions:
     device: str
     precision: str
     as_json: bool
+    input: Path | None
+    output: Path | None
+    out: Path | None
 
 
-def translate_with_box(
-    words: list[str], options: BoxOptions, input: Path | None, output: Path | None, out: Path | None, report: Report
-) -> None:
+def translate_with_box(words: list[str], options: BoxOptions, report: Report) -> None:
     from glassformer.pipelines.documents.formats import is_document
     from glassformer.pipelines.language.invariants import Glossary
     from glassformer.pipelines.polyglot import Polyglot, unused_terms
@@ -269,11 +268,12 @@ def translate_with_box(
     for word in [] if documents else words:
         if len(word.split()) == 1 and is_document(Path(word)):  # else a name with a slip in it would be translated
             raise ConfigError(f"there is no file {word}; to translate that as a text: echo {word} | glassformer ...")
+    input, out = options.input, options.out
     if out is not None and not documents:
         raise ConfigError(f"--out {out} is for documents, and none is given; write a text's translation with --output")
     polyglot = Polyglot(options.device, cast(Any, options.precision))
     if documents:
-        translate_documents([Path(word) for word in documents], options, polyglot, terms, output, out, report)
+        translate_documents([Path(word) for word in documents], options, polyglot, terms, report)
         return
     if words:
         texts = [b"\n".join(arguments(word)).decode("utf-8", "replace") for word in words]
@@ -286,7 +286,7 @@ def translate_with_box(
     reported: dict[str, None] = {}  # each kind of note once
     unused = [] if terms is None else list(terms.terms)
     done = 0
-    with open_output(output, report) as sink:
+    with open_output(options.output, report) as sink:
         for chunk in chunks:
             pairs = choose_directions(chunk, options)
             found = polyglot.details(chunk, pairs, glossary=terms, search=options.search)
@@ -320,16 +320,10 @@ def choose_directions(texts: list[str], options: BoxOptions) -> list[LanguagePai
 
 
 def translate_documents(
-    paths: list[Path],
-    options: BoxOptions,
-    polyglot: Polyglot,
-    terms: Glossary | None,
-    output: Path | None,
-    out: Path | None,
-    report: Report,
+    paths: list[Path], options: BoxOptions, polyglot: Polyglot, terms: Glossary | None, report: Report
 ) -> None:
     """Files, or a folder, all from one language into one."""
-    check_files(paths, output, out)
+    check_files(paths, options.output, options.out)
     (pair,) = choose_directions([read_openings(paths)], options)
     source, target, notes = pair
     if pair.stays:
@@ -343,7 +337,7 @@ def translate_documents(
         report.say(f"`{source}` to `{target}` goes by `{translator.pivot}`")
     recorded = {"from": source, "to": target, "beam": options.search.beam, "version": __version__}
     recorded["glossary"] = sorted(terms.terms.items()) if terms is not None else []
-    translate_files(paths, WithSearch(translator, options.search), output, out, report, **recorded)
+    translate_files(paths, WithSearch(translator, options.search), options.output, options.out, report, **recorded)
 
 
 class WithSearch:
@@ -386,9 +380,9 @@ def check_files(paths: list[Path], output: Path | None, out: Path | None) -> Non
         raise ConfigError(f"{folders[0]} is a folder; give one folder alone, or files")
     if output is not None and out is not None:
         raise ConfigError("give either --output, a file, or --out, a folder")
-    if folders and out is None:
-        raise ConfigError(f"{folders[0]} is a folder; name the folder to write to with --out")
-    if folders and out is not None:
+    if folders:
+        if out is None:
+            raise ConfigError(f"{folders[0]} is a folder; name the folder to write to with --out")
         check_folders(folders[0], out)
         return
     if len(paths) > 1 and out is None:
@@ -398,10 +392,11 @@ def check_files(paths: list[Path], output: Path | None, out: Path | None) -> Non
     for path in paths:
         check_format(path)
         target = output if out is None else out / path.name
-        if target is not None and target.exists() and target.samefile(path):
-            raise ConfigError(f"{target} is the document itself; name another place")
-        if out is not None and target is not None and target.exists():
-            raise ConfigError(f"{target} is there already; move it away, or name another folder with --out")
+        if target is not None and target.exists():
+            if target.samefile(path):
+                raise ConfigError(f"{target} is the document itself; name another place")
+            if out is not None:
+                raise ConfigError(f"{target} is there already; move it away, or name another folder with --out")
     names = [path.name for path in paths]
     for path in paths:
         if names.count(path.name) > 1:
