@@ -180,8 +180,7 @@ def test_the_box_detects_the_language_of_the_first_rows(cli, tmp_path):
 
 
 def test_without_ray_processes_of_this_machine_do_it(cli, tmp_path, translations, monkeypatch):
-    for module in ("run", "workers"):
-        monkeypatch.setattr(f"glassformer.deploy.bulk.{module}.is_installed", lambda: False)
+    monkeypatch.setattr("glassformer.deploy.bulk.workers.is_installed", lambda: False)
     (tmp_path / "a.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     code, _, err = cli(*BULK, "--workers", 2, "--shard-rows", 2, tmp_path / "a.txt", tmp_path / "out")
     assert code == 0

@@ -65,8 +65,7 @@ class AliasFinder(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """The alias has everything that the module has; it is not the module itself."""
         assert module.__spec__ is not None
-        place = module.__spec__.origin
-        assert place is not None
+        place = str(module.__spec__.origin)
         warnings.warn(f"{module.__name__} is {place} now; the old name ends with the next version", FutureWarning, 2)
         now = importlib.import_module(place)
         vars(module).update({name: value for name, value in vars(now).items() if not name.startswith("__")})

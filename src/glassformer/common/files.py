@@ -98,6 +98,10 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
+def write_json(path: Path, values: Any) -> None:
+    write_text(path, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
     from safetensors.torch import save
 
@@ -129,11 +133,11 @@ def read_json(path: Path, advice: str = "copy it again") -> dict[str, Any] | Non
     return values
 
 
-def read_tensors(path: Path, advice: str = "copy it again") -> dict[str, Tensor]:
-    return read_safetensors(path, advice)[0]
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    return read_safetensors(path)[0]
 
 
-def read_safetensors(path: Path, advice: str = "copy it again") -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a file and its metadata."""
     from safetensors import SafetensorError, safe_open
 
@@ -142,9 +146,9 @@ def read_safetensors(path: Path, advice: str = "copy it again") -> tuple[dict[st
         with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {why(error)}; {advice}") from None
+        raise WeightsError(f"{path} cannot be read: {why(error)}; copy it again") from None
     except SafetensorError as error:
-        raise WeightsError(f"{path} cannot be read as safetensors ({error}); {advice}") from None
+        raise WeightsError(f"{path} cannot be read as safetensors ({error}); copy it again") from None
 
 
 def to_toml(values: dict[str, Any]) -> str:

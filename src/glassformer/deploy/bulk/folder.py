@@ -7,14 +7,13 @@ way. The manifest is written before the first part, so that a folder never mixes
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from glassformer.common.errors import ConfigError, DataError, RunError
-from glassformer.common.files import atomic_write, read_json, remove_partial, try_lock, write_bytes, write_text
+from glassformer.common.files import atomic_write, read_json, remove_partial, try_lock, write_bytes, write_json
 from glassformer.deploy.bulk.formats import Format, Shard
 from glassformer.deploy.bulk.sources import Source
 
@@ -52,7 +51,7 @@ class OutputFolder:
         if self._holds_anything():
             self._compare(earlier)
         if earlier != self.manifest:
-            write_text(self.manifest_file, json.dumps(self.manifest, ensure_ascii=False, indent=1) + "\n")
+            write_json(self.manifest_file, self.manifest)
         for place in {self.work, *(self._file(source).parent for source in self.sources)}:
             remove_partial(place)
         self.whole = {i for i, source in enumerate(self.sources) if self._file(source).exists()}

@@ -11,20 +11,11 @@ from typing import Any, get_args
 from glassformer.common.errors import ConfigError, RunError, check_choice, check_whole, why
 from glassformer.common.report import Report, clock
 from glassformer.decode.precision import Precision
+from glassformer.deploy.bulk import workers
 from glassformer.deploy.bulk.folder import OutputFolder
 from glassformer.deploy.bulk.formats import ROWS, Format, Shard, make_format
 from glassformer.deploy.bulk.sources import Source, check_output, find_sources
-from glassformer.deploy.bulk.workers import (
-    BulkJob,
-    Worker,
-    check_model,
-    choose_devices,
-    group_shards,
-    is_installed,
-    model_digest,
-    translate_in_processes,
-    translate_on_ray,
-)
+from glassformer.deploy.bulk.workers import BulkJob, Worker
 from glassformer.pipelines.polyglot import language_pairs
 
 SAMPLE = 2000  # characters from which the language is detected
@@ -88,7 +79,7 @@ def make_plan(job: BulkJob, report: Report) -> Plan:
     check_whole("shard_rows", job.shard_rows, 1, f"{ROWS:,} is usual")
     check_choice("precision", job.precision, get_args(Precision))
     check_output(job.input, job.output)
-    job = replace(job, to=check_model(job.model, job.to))
+    job = replace(job, to=workers.check_model(job.model, job.to))
     sources = find_sources(job.input)
     kind = sources[0].kind
     if kind == "text" and job.column is not None:
@@ -130,7 +121,7 @@ def manifest(plan: Plan) -> dict[str, Any]:
     options = {
         "from": job.source, "to": job.to, "model": job.model, "beam": job.beam, "precision": job.precision,
         "column": None if is_text else job.column or "text", "into": None if is_text else job.into,
-        "shard_rows": job.shard_rows, "glassformer": job.version, "weights": model_digest(job),
+        "shard_rows": job.shard_rows, "glassformer": job.version, "weights": workers.model_digest(job),
     }  # fmt: skip
     names = [source.name for source in plan.sources]
     return {"options": options, "input": dict(zip(names, plan.digests, strict=True))}
@@ -141,17 +132,17 @@ def translate_shards(plan: Plan, shards: Sequence[Shard], report: Report) -> Ite
     job = plan.job
     if not shards:
         return
-    devices = choose_devices(job, len(shards))
+    devices = workers.choose_devices(job, len(shards))
     on_cpu = devices[0] == "cpu"
-    if job.address is not None or (on_cpu and job.workers != 1 and len(shards) > 1 and is_installed()):
-        yield from translate_on_ray(job, plan.sources, shards, report)
+    if job.address is not None or (on_cpu and job.workers != 1 and len(shards) > 1 and workers.is_installed()):
+        yield from workers.translate_on_ray(job, plan.sources, shards, report)
         return
     if len(devices) > 1:
         report.say(f"by {len(devices)} processes" + ("" if on_cpu else f" on {', '.join(dict.fromkeys(devices))}"))
-        yield from translate_in_processes(job, plan.sources, shards, devices)
+        yield from workers.translate_in_processes(job, plan.sources, shards, devices)
         return
     with closing(Worker(job, plan.sources[0].kind, devices[0], job.threads)) as worker:
-        for group in group_shards(shards, devices[0]):
+        for group in workers.group_shards(shards, devices[0]):
             yield from zip(group, worker.translate(plan.sources, group), strict=True)
 
 

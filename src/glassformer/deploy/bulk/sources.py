@@ -109,12 +109,11 @@ def arrow(module: str) -> Any:
 def file_system(address: str) -> tuple[Any, str]:
     fs = arrow("fs")
     try:
-        found: tuple[Any, str] = fs.FileSystem.from_uri(address)
+        return cast(tuple[Any, str], fs.FileSystem.from_uri(address))
     except (ValueError, OSError, NotImplementedError, ImportError) as error:
         raise DataError(
             f"{address} cannot be reached ({error}); name a file or folder here, or one of s3:// or gs://"
         ) from None
-    return found
 
 
 def kind_of(name: str) -> FileKind:

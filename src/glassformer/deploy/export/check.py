@@ -124,13 +124,12 @@ def best(model: GenerativeModel, sources: Sequence[Ids], beam: int, limit: int) 
     return [ranked[0] for ranked in found]
 
 
-def tensors(model: Model, sources: Sequence[Ids], left: bool = False) -> tuple[Tensor, Tensor]:
-    """Sources as one table of ids (B, S), padded at the right or at the `left`, and the mask of real ones."""
+def tensors(model: Model, sources: Sequence[Ids], side: str = "right") -> tuple[Tensor, Tensor]:
+    """Sources as one table of ids (B, S), padded at one side, and the mask of real ones."""
     reader = model.decoder if isinstance(model, DecoderOnly) else model.encoder
     pad = SpecialTokens.of(reader.embedding.config).pad
     rows = [torch.tensor(ids) for ids in sources]
     real = [torch.ones(len(ids), dtype=torch.bool) for ids in sources]
-    side = "left" if left else "right"
     return pad_sequence(rows, True, pad, side), pad_sequence(real, True, False, side)
 
 

@@ -53,7 +53,8 @@ class CTranslate2(Format):
         numbers = {piece: id for id, piece in enumerate(target)}
         # A machine may multiply the stored weights in any type. So the file is run in float32, and must agree with
         # the model whose weights are rounded in the same way.
-        model = without_forced_end(round_weights(loaded.model, loaded.stored))
+        model = share_weights(round_weights(loaded.model, loaded.stored))
+        model.config = replace(model.config, force_end=False)  # a target that the limit cuts gets no end there
         engine = ctranslate2.Translator(
             str(folder), device="cpu", compute_type="float32", intra_threads=1, inter_threads=1
         )
@@ -89,13 +90,6 @@ class CTranslate2(Format):
 
 
 FORMAT = CTranslate2()
-
-
-def without_forced_end(model: EncoderDecoder) -> EncoderDecoder:
-    """The model with targets that a limit only cuts, without an end token at the last place."""
-    other = share_weights(model)
-    other.config = replace(model.config, force_end=False)
-    return other
 
 
 def refusals(config: ModelConfig) -> Iterator[str]:
@@ -234,18 +228,13 @@ def round_weights(model: EncoderDecoder, kind: str) -> EncoderDecoder:
     if whole == "float32":
         return model
     rounded = copy.deepcopy(model)
-    if whole in HALVES or rest in HALVES:
-        half = HALVES[rest or whole]
-        matrices = {part.data_ptr() for part in matrices_of(rounded)} if whole.startswith("int") else set()
+    matrices = {part.data_ptr(): part for part in matrices_of(rounded)} if whole.startswith("int") else {}
+    if (half := HALVES.get(rest or whole)) is not None:
         for tensor in (*rounded.parameters(), *rounded.buffers()):
             if tensor.data_ptr() not in matrices:
                 tensor.copy_(tensor.to(half))
-    if whole.startswith("int"):
-        seen: set[int] = set()
-        for part in matrices_of(rounded):
-            if part.data_ptr() not in seen:
-                seen.add(part.data_ptr())
-                part.copy_(round_matrix(part, whole))
+    for part in matrices.values():
+        part.copy_(round_matrix(part, whole))
     return rounded
 
 

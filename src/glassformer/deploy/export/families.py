@@ -89,20 +89,18 @@ class FamilyModel:
 
 def convert_to_family(model: Model, wanted: str | None = None) -> FamilyModel:
     """The model in the first family that can express it; CannotExport names the fields in which the nearest differs."""
-    nearest: tuple[list[str], str] | None = None
+    reasons: dict[str, list[str]] = {}
     for name, (kind, _, _) in PROPOSALS.items():
-        if not isinstance(model, kind) or (wanted is not None and name != wanted):
-            continue
-        found = convert(model, name)
-        if isinstance(found, FamilyModel):
-            return found
-        if nearest is None or len(found) < len(nearest[0]):
-            nearest = found, name
-    if nearest is None:
+        if isinstance(model, kind) and wanted in (None, name):
+            found = convert(model, name)
+            if isinstance(found, FamilyModel):
+                return found
+            reasons[name] = found
+    if not reasons:
         raise CannotExport(f"family={wanted!r} is of another kind than this {type(model).__name__}")
-    reasons, name = nearest
+    name = min(reasons, key=lambda one: len(reasons[one]))
     whose = f"`{name}`" if wanted else f"a family of Hugging Face that is known here; the nearest is `{name}`"
-    raise CannotExport(f"this model has not the shape of {whose}: {'; '.join(reasons)}")
+    raise CannotExport(f"this model has not the shape of {whose}: {'; '.join(reasons[name])}")
 
 
 def convert(model: Model, name: str) -> FamilyModel | list[str]:
@@ -239,17 +237,12 @@ def attention_scales(model: nn.Module) -> list[float]:
 
 def reorder_width(model: nn.Module, order: Tensor) -> None:
     """Put the D values of every position in another order, in all weights."""
-    width = len(order)
-    done: set[int] = set()
-    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        if id(tensor) in done:
-            continue
-        done.add(id(tensor))
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:  # each once, also of several names
         writes = name.endswith(("output.weight", "output.bias", "down.weight", "down.bias"))
         if ".norm." in name or writes:
             tensor.copy_(tensor[order])
         elif name.endswith(("projection.weight", "up.weight", "tokens.weight", "positions.table", "head.weight")):
-            assert tensor.shape[1] == width
+            assert tensor.shape[1] == len(order)
             tensor.copy_(tensor[:, order])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from glassformer.common.errors import ConfigError, GlassformerError, did_you_mean, one_of
 
@@ -76,5 +76,4 @@ def load_format(name: str) -> Format:
             f"an export to {name} is checked by running it, which needs {one_of(missing)}: "
             f"pip install 'glassformer[export]'"
         )
-    found: Format = importlib.import_module(f"glassformer.deploy.export.{name}").FORMAT
-    return found
+    return cast(Format, importlib.import_module(f"glassformer.deploy.export.{name}").FORMAT)

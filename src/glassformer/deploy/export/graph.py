@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from glassformer.explain.activations import ActivationCache
 from glassformer.explain.operations import GraphBuilder, record_forward
 from glassformer.explain.weights import Weights
-from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from glassformer.model.cache import Admitted, Cache, LayerCache
 from glassformer.model.embedding import Embedding, RelativeBias, Rotary, relative_bucket
 from glassformer.model.transformer import share_weights
@@ -163,8 +163,7 @@ def capture(module: nn.Module, examples: tuple[Any, ...], shapes: tuple[Any, ...
         made = torch.onnx.export(program, dynamo=True, opset_version=OPSET, optimize=False, verbose=False)
         assert made is not None
         optimize_ir(made.model, should_fold=lambda node: False if any(map(is_weight, node.inputs)) else None)
-    graph: onnx.ModelProto = onnx_ir.to_proto(made.model)
-    return strip_metadata(graph)
+    return strip_metadata(onnx_ir.to_proto(made.model))
 
 
 def is_weight(value: onnx_ir.Value | None) -> bool:
@@ -173,14 +172,11 @@ def is_weight(value: onnx_ir.Value | None) -> bool:
 
 def strip_metadata(model: onnx.ModelProto) -> onnx.ModelProto:
     """Without the exporter's notes on the source line of every node."""
-    for part in (*model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output):
+    graph = model.graph
+    for part in (model, graph, *graph.node, *graph.input, *graph.output, *graph.initializer):
         del part.metadata_props[:]
         part.doc_string = ""
-    for weight in model.graph.initializer:
-        del weight.metadata_props[:]
-        weight.doc_string = ""
-    del model.graph.metadata_props[:], model.metadata_props[:], model.graph.value_info[:]
-    model.graph.doc_string = model.doc_string = ""
+    del graph.value_info[:]
     return model
 
 
@@ -208,7 +204,7 @@ def rename(nodes: Iterable[onnx.NodeProto], new: dict[str, str]) -> None:
 
 
 def step_graph(model: EncoderDecoder) -> onnx.ModelProto:
-    """A whole pass with both caches, under the names that `split` and the files use."""
+    """A whole pass with both caches, under the names that `encoder_and_decoder` and the files use."""
     config = model.config.decoder
     groups, layers = config.kv_heads or config.heads, config.layers
     rows, source, past = 2, 3, 4  # not 0 or 1, and no two equal: the exporter would make them constants
@@ -245,12 +241,13 @@ def trace_graph(model: EncoderDecoder, values: Sequence[str]) -> onnx.ModelProto
     return rename_io(graph, [SOURCE, MASK, TARGET], values)
 
 
-def split(whole: onnx.ModelProto, config: ModelConfig) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+def encoder_and_decoder(model: EncoderDecoder) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     """The encoder's file and the decoder's: the graph of a whole pass, split at the memory.
 
     The decoder's file has a branch, as transformers.js and Optimum expect: if `use_cache_branch` is true, the keys and
     values of the source are given, else they are projected from the memory.
     """
+    whole, config = step_graph(model), model.config.decoder
     extractor, layers = Extractor(whole), config.layers
     nodes = list(extractor.extract_model([SOURCE, MASK], [MEMORY]).graph.node)
     rename(nodes, {SOURCE: "input_ids", MASK: "attention_mask", MEMORY: "last_hidden_state"})
@@ -313,7 +310,6 @@ def model_of(
     weights = [weight for weight in whole.graph.initializer if weight.name in read]
     graph = helper.make_graph(nodes, "glassformer", inputs, outputs, weights)
     imports, functions = list(whole.opset_import), list(whole.functions)
-    made: onnx.ModelProto = helper.make_model(
+    return helper.make_model(
         graph, opset_imports=imports, functions=functions, producer_name="glassformer", ir_version=IR_VERSION
     )
-    return made

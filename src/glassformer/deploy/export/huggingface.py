@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from torch import Tensor
 from glassformer.common.files import write_tensors, write_text
 from glassformer.data import Tokenizer
 from glassformer.decode import Hypothesis
-from glassformer.deploy.export.check import same_labels, same_logits, same_targets, tensors
+from glassformer.deploy.export.check import GenerativeModel, same_labels, same_logits, same_targets, tensors
 from glassformer.deploy.export.families import PROPOSALS, FamilyModel, convert_to_family
 from glassformer.deploy.export.formats import CheckFailed, Format, Progress
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
@@ -69,10 +70,7 @@ class HuggingFace(Format):
             return same_labels(model, lambda images: peer(pixel_values=images).logits)
         figures = same_logits(model, lambda *ids: logits(peer, *ids), sample, progress)
         if isinstance(model, EncoderDecoder | DecoderOnly) and model.config.end_id is not None:
-
-            def generate(sources: Sequence[Ids], beam: int, limit: int, _: Sequence[Hypothesis]) -> list[Hypothesis]:
-                return generate_peer(hf, peer, model, sources, beam, limit)
-
+            generate = partial(generate_peer, hf, peer, model)
             figures |= same_targets(model, generate, sample, progress, decode_function(loaded))
         return figures | check_tokenizer(hf, loaded, folder, sample)
 
@@ -104,7 +102,7 @@ def family_model(loaded: LoadedModel) -> FamilyModel:
     return FamilyModel(dict(settings.values), tensors)
 
 
-def generation_config(model: EncoderDecoder | DecoderOnly) -> dict[str, Any]:
+def generation_config(model: GenerativeModel) -> dict[str, Any]:
     """The special tokens of a target, and a search that ends when no other target can win, as ours does."""
     config = model.config
     return {
@@ -123,16 +121,15 @@ def logits(peer: Any, src: Tensor, mask: Tensor, tgt: Tensor | None) -> Tensor:
     given = {"input_ids": src, "attention_mask": mask.long()}
     if tgt is not None:
         given["decoder_input_ids"] = tgt
-    found: Tensor = peer(**given).logits
-    return found
+    return cast(Tensor, peer(**given).logits)
 
 
 @torch.inference_mode()
 def generate_peer(
-    hf: Any, peer: Any, model: EncoderDecoder | DecoderOnly, sources: Sequence[Ids], beam: int, limit: int
+    hf: Any, peer: Any, model: GenerativeModel, sources: Sequence[Ids], beam: int, limit: int, _: Sequence[Hypothesis]
 ) -> list[Hypothesis]:
     """The targets of `generate`, with scores as we count them."""
-    src, mask = tensors(model, sources, left=isinstance(model, DecoderOnly))
+    src, mask = tensors(model, sources, "left" if isinstance(model, DecoderOnly) else "right")
     options = generation_config(model) | {"num_beams": beam, "max_new_tokens": limit, "length_penalty": 1.0}
     if beam == 1:
         del options["early_stopping"]

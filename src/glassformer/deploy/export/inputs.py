@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -102,7 +101,9 @@ def choose_sample(loaded: LoadedModel, file: Path | None = None, count: int | No
         texts, origin = own_texts(loaded, wanted)
     else:
         texts, origin = spread(list(read_lines(file)), count), str(file)
-    encoded = [(text, ids) for text, ids in encode(loaded, texts) if text.strip() and ids]
+    tokens = [] if loaded.tokenizer is None else loaded.tokenizer.encode_source(texts)
+    longest = loaded.model.config.max_length  # we cut a longer text, another system may not
+    encoded = [(text, ids) for text, ids in zip(texts, tokens, strict=True) if text.strip() and 0 < len(ids) <= longest]
     if file is not None and not encoded:
         raise DataError(f"check={file} holds no sentence that the model translates as a whole; give another")
     rest = 0 if file is not None else max(0, wanted - len(encoded))
@@ -140,15 +141,6 @@ def spread(texts: list[str], count: int | None) -> list[str]:
     """`count` different texts in their order, from the whole list."""
     texts = list(dict.fromkeys(texts))
     return texts if count is None else texts[:: max(1, len(texts) // count)][:count]
-
-
-def encode(loaded: LoadedModel, texts: list[str]) -> Iterator[tuple[str, Ids]]:
-    """The texts that the model reads as a whole: we cut a longer one, another system may not."""
-    if loaded.tokenizer is None:
-        return
-    for text, ids in zip(texts, loaded.tokenizer.encode_source(texts), strict=True):
-        if len(ids) <= loaded.model.config.max_length:
-            yield text, ids
 
 
 def random_ids(loaded: LoadedModel, count: int) -> list[Ids]:

@@ -9,7 +9,6 @@ run.py                                                    a program that runs th
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,14 +16,14 @@ from typing import Any, ClassVar
 import onnx
 from onnx import helper, numpy_helper
 
-from glassformer.common.files import write_bytes, write_text
+from glassformer.common.files import write_bytes, write_json, write_text
 from glassformer.data import Tokenizer
 from glassformer.data.vocabulary import END, PAD, SPECIAL, SPECIALS, START
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export import inference
 from glassformer.deploy.export.check import same_targets
 from glassformer.deploy.export.formats import CannotExport, Format, Progress
-from glassformer.deploy.export.graph import WEIGHT, split, step_graph
+from glassformer.deploy.export.graph import WEIGHT, encoder_and_decoder
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import (
     JOINT,
@@ -56,7 +55,7 @@ class Onnx(Format):
         place = folder / FOLDER
         place.mkdir()
         int8 = int8_matrices(loaded.model) if loaded.stored == "int8" else {}
-        for name, graph in zip(GRAPHS, graphs(loaded.model), strict=True):
+        for name, graph in zip(GRAPHS, encoder_and_decoder(loaded.model), strict=True):
             onnx.checker.check_model(graph)
             store_int8(graph, int8)
             write_bytes(place / f"{name}{SUFFIX[loaded.stored]}.onnx", graph.SerializeToString())
@@ -88,11 +87,6 @@ def refusals(model: Model) -> Iterator[str]:
         yield "decoder_layers=0: without a layer there is no cache that would count the tokens"
     elif model.config.start_id is None:
         yield "start_id=None: there is no token that a target could begin with"
-
-
-def graphs(model: EncoderDecoder) -> tuple[onnx.ModelProto, onnx.ModelProto]:
-    """The encoder's file and the decoder's."""
-    return split(step_graph(model), model.config.decoder)
 
 
 def int8_matrices(model: EncoderDecoder) -> dict[str, Int8Matrix]:
@@ -160,10 +154,6 @@ def onnx_config(loaded: LoadedModel, stored: str) -> dict[str, Any]:
             "silent": silent,
         },
     }
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def check_onnx(

@@ -22,17 +22,18 @@ import onnx
 import onnxruntime
 from numpy.typing import NDArray
 from onnx import numpy_helper
+from onnx.external_data_helper import set_external_data
 from torch import nn
 
-from glassformer.common.files import write_bytes, write_text
+from glassformer.common.files import write_bytes, write_json, write_text
 from glassformer.data import Tokenizer
 from glassformer.data.protect import PLACEHOLDERS
 from glassformer.data.vocabulary import TAG
 from glassformer.decode.engine import GROWTH, SLACK, STRIDE
 from glassformer.deploy.export.formats import CannotExport, CheckFailed, Format, Progress
-from glassformer.deploy.export.graph import MASK, SOURCE, TARGET, WEIGHT, trace_graph
+from glassformer.deploy.export.graph import MASK, SOURCE, TARGET, WEIGHT, encoder_and_decoder, trace_graph
 from glassformer.deploy.export.inputs import LoadedModel, Sample
-from glassformer.deploy.export.onnx import FOLDER, check_onnx, graphs, int8_matrices, onnx_config, refusals, write_json
+from glassformer.deploy.export.onnx import FOLDER, check_onnx, int8_matrices, onnx_config, refusals
 from glassformer.deploy.export.runtime import SCRIPT, VERSION, runtime_files
 from glassformer.explain.decoding import RULE, RUNNERS_UP, TOP
 from glassformer.explain.kv_cache import ROUNDING
@@ -72,8 +73,9 @@ class Page(Format):
         values = [value.name for value in traced.values.values() if value.op["kind"] != "same"]
         weights = WeightsFile(traced.weights, int8_matrices(model) if loaded.stored == "int8" else {})
         place = folder / MODEL
-        (place / FOLDER).mkdir(parents=True)
-        for name, graph in zip(GRAPHS, (*graphs(model), trace_graph(model, values)), strict=True):
+        for made in (place / FOLDER, folder / RUNTIME, folder / "static"):
+            made.mkdir(parents=True)
+        for name, graph in zip(GRAPHS, (*encoder_and_decoder(model), trace_graph(model, values)), strict=True):
             onnx.checker.check_model(graph)
             weights.move(graph, model)
             write_bytes(place / FOLDER / f"{name}.onnx", graph.SerializeToString())
@@ -82,15 +84,13 @@ class Page(Format):
         told = page_data(translator, traced, values, examples) | {"stored": weights.parts(), "bytes": weights.size}
         write_text(place / "told.json", json.dumps(told, ensure_ascii=False, separators=(",", ":")))
         for name, data in runtime_files().items():
-            (folder / RUNTIME).mkdir(exist_ok=True)
             write_bytes(folder / RUNTIME / name, data)
-        for name, text in page_files().items():
-            if name == "index.html":
-                assert ENTRY in text
-                write_text(folder / name, text.replace(ENTRY, f"{BEFORE}\n{ENTRY}"))
-            else:
-                (folder / "static").mkdir(exist_ok=True)
-                write_text(folder / "static" / name, text)
+        files = dict(page_files())
+        index = files.pop("index.html")
+        assert ENTRY in index
+        write_text(folder / "index.html", index.replace(ENTRY, f"{BEFORE}\n{ENTRY}"))
+        for name, text in files.items():
+            write_text(folder / "static" / name, text)
 
     def check(self, loaded: LoadedModel, folder: Path, sample: Sample, progress: Progress) -> dict[str, Any]:
         translator = translator_of(loaded)
@@ -248,15 +248,9 @@ class WeightsFile:
                 continue
             tensor = own.get(weight.name.removeprefix(WEIGHT))
             name = None if tensor is None else self.weights.names.get(id(tensor))
-            if name is not None:
-                offset, size = self.offsets[name]
-            else:
-                offset, size = self.table(numpy_helper.to_array(weight))
+            offset, size = self.table(numpy_helper.to_array(weight)) if name is None else self.offsets[name]
+            set_external_data(weight, WEIGHTS, offset, size)
             weight.ClearField("raw_data")
-            weight.ClearField("float_data")
-            weight.data_location = onnx.TensorProto.EXTERNAL
-            for key, value in (("location", WEIGHTS), ("offset", str(offset)), ("length", str(size))):
-                weight.external_data.add(key=key, value=value)
 
     def table(self, values: NDArray[Any]) -> tuple[int, int]:
         data = values.astype("<f4").tobytes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import secrets
 import shutil
@@ -15,7 +14,7 @@ import torch
 
 from glassformer.common.arguments import checked
 from glassformer.common.errors import GlassformerError, InputError, check_choice, check_names, check_whole, why
-from glassformer.common.files import PARTIAL, flush_folder, read_json, without_nan, write_text
+from glassformer.common.files import PARTIAL, flush_folder, read_json, without_nan, write_json
 from glassformer.common.report import Report
 from glassformer.common.version import __version__
 from glassformer.deploy.export.formats import CheckFailed, Format, Progress, load_format
@@ -77,8 +76,7 @@ def export(
     check_place(folder, force)
     report.show("loading the model")
     loaded = load_for_export(model, language)
-    quantization, family = options.get("quantization"), options.get("family")
-    loaded = replace(loaded, stored=quantization or loaded.stored, family=family)
+    loaded = replace(loaded, stored=options.get("quantization") or loaded.stored, family=options.get("family"))
     form.refuse(loaded)
     sample = choose_sample(loaded, None if check is None else Path(check), sentences)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -103,7 +101,7 @@ def export(
             "versions": {"glassformer": __version__, "torch": torch.__version__, **form.versions()},
             "machine": platform.machine(),
         }
-        write_text(partial / REPORT, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+        write_json(partial / REPORT, told)
         aside = give_name(partial, folder, force)
     except OSError as error:
         raise GlassformerError(f"{error.filename or folder} cannot be written: {why(error)}") from None
@@ -139,22 +137,16 @@ def check_place(folder: Path, force: bool) -> None:
 def give_name(partial: Path, folder: Path, force: bool) -> Path | None:
     """Put what was written in its place; what stood there is deleted only if we wrote all of it, else moved aside."""
     check_place(folder, force)  # again: the check may have taken a while
-    old = aside_of(folder) if folder.is_dir() and any(folder.iterdir()) else None
-    ours = old is not None and is_export(folder)
-    if old is not None:
-        folder.rename(old)
+    old, ours = None, is_export(folder)
+    if folder.is_dir() and any(folder.iterdir()):
+        names = (folder.with_name(f"{folder.name}.before{'' if n == 1 else f'-{n}'}") for n in range(1, 10_000))
+        old = folder.rename(next(name for name in names if not name.exists()))
     partial.rename(folder)
     flush_folder(folder.parent)
     if old is None or not ours:
         return old
     shutil.rmtree(old)
     return None
-
-
-def aside_of(folder: Path) -> Path:
-    """A name for what stood in the place, that nothing has yet."""
-    names = (folder.with_name(f"{folder.name}.before{'' if n == 1 else f'-{n}'}") for n in range(1, 10_000))
-    return next(name for name in names if not name.exists())
 
 
 def is_export(folder: Path) -> bool:

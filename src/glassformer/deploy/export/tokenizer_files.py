@@ -30,9 +30,7 @@ def vocabularies(loaded: LoadedModel) -> tuple[list[str], list[str]]:
             dict(enumerate(tokenizer.source_pieces(range(config.encoder.vocab_size)))),
             dict(enumerate(tokenizer.target_pieces(range(config.vocab_size)))),
         )
-    sizes = (config.encoder.vocab_size, config.vocab_size)
-    source, target = (unique_pieces(table, size) for table, size in zip(pieces, sizes, strict=True))
-    return source, target
+    return unique_pieces(pieces[0], config.encoder.vocab_size), unique_pieces(pieces[1], config.vocab_size)
 
 
 def unique_pieces(table: dict[int, str], size: int) -> list[str]:
