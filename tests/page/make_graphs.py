@@ -14,8 +14,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
 from test_local_page import KEPT, SENTENCE, small_translator  # noqa: E402
 
-from glassformer.deploy.export.graph import trace_graph  # noqa: E402
-from glassformer.deploy.export.onnx import graphs  # noqa: E402
+from glassformer.deploy.export.graph import encoder_and_decoder, trace_graph  # noqa: E402
 from glassformer.deploy.export.page import GRAPHS  # noqa: E402
 from glassformer.explain.trace import trace  # noqa: E402
 
@@ -24,7 +23,7 @@ def make() -> None:
     small = small_translator()
     values = [value.name for value in trace(small, SENTENCE).values.values() if value.op["kind"] != "same"]
     KEPT.mkdir(exist_ok=True)
-    for name, graph in zip(GRAPHS, (*graphs(small.model), trace_graph(small.model, values)), strict=True):
+    for name, graph in zip(GRAPHS, (*encoder_and_decoder(small.model), trace_graph(small.model, values)), strict=True):
         (KEPT / f"{name}.onnx").write_bytes(graph.SerializeToString())
 
 
