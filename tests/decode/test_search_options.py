@@ -82,8 +82,9 @@ def test_the_server_names_the_field(translator):
     from fastapi.testclient import TestClient
 
     from glassformer.deploy.server.app import create_app
+    from glassformer.deploy.server.directions import translator_directions
 
-    client = TestClient(create_app(translator), base_url="http://localhost")
+    client = TestClient(create_app(translator_directions(translator, "model")), base_url="http://localhost")
     for address in ("translate", "trace", "whatif"):
         more = {"changes": [{"kind": "remove_scale"}]} if address == "whatif" else {}
         answer = client.post(f"/api/{address}", json={"text": "one", "beam": 0, **more})

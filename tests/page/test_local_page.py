@@ -81,7 +81,7 @@ def site(small, runtime, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page") / "site"
     *two, third = (onnx.load(KEPT / f"{name}.onnx") for name in exporting.GRAPHS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exporting, "graphs", lambda model: two)
+        patch.setattr(exporting, "encoder_and_decoder", lambda model: two)
         patch.setattr(exporting, "trace_graph", lambda model, values: third)
         made = gf.export(small, "page", folder, sentences=1)
     assert made.report["figures"]["traced"]["numbers"] > 1000

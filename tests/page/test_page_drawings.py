@@ -11,6 +11,7 @@ from visitor import SENTENCE, VIEWS, Live
 
 import glassformer as gf
 from glassformer.deploy.server.app import create_app, is_handbook
+from glassformer.deploy.server.directions import translator_directions
 from glassformer.explain.schematic import DRAWINGS, schematics
 
 CHAPTERS = Path(__file__).parents[2] / "docs"
@@ -130,7 +131,7 @@ def site(tmp_path: Path) -> Path:
 def test_the_handbook_is_served_where_it_has_been_built(visit, translator, site: Path, tmp_path: Path) -> None:
     assert is_handbook(site)
     assert not is_handbook(tmp_path)
-    with Live(create_app(translator, "toy", [SENTENCE], handbook=site)) as server:
+    with Live(create_app(translator_directions(translator, "toy", [SENTENCE]), handbook=site)) as server:
         assert httpx.get(f"{server.address}/api/model").json()["handbook"] is True
         for away in ("/handbook/../secret.txt", "/handbook/%2e%2e/secret.txt", "/handbook/en/nothing.html"):
             assert httpx.get(server.address + away).status_code == 404

@@ -12,6 +12,7 @@ from visitor import SENTENCE, VIEWS, Live
 import glassformer as gf
 from glassformer.data import About
 from glassformer.deploy.server.app import create_app
+from glassformer.deploy.server.directions import translator_directions
 from glassformer.page import page_files
 
 CROSS = "decoder.blocks.1.cross_attention.pattern"
@@ -112,7 +113,7 @@ CARD = About("en", "de", "numbers up to six", "一到六的数字", (SENTENCE,))
 
 def test_the_page_says_what_the_model_is_for_and_warns_of_words_it_never_met(visit, translator):
     known = gf.Translator(translator.model, translator.tokenizer, about=CARD)
-    with Live(create_app(known, "toy", CARD.examples)) as server:
+    with Live(create_app(translator_directions(known, "toy", CARD.examples))) as server:
         page = visit(server.address)
         page.go()
         assert page.text("#ask .source .label") == "English \u00b7 numbers up to six"

@@ -12,6 +12,7 @@ from visitor import SCREEN, SENTENCE, VIEWS, Live, agrees, printed
 
 import glassformer as gf
 from glassformer.deploy.server.app import create_app
+from glassformer.deploy.server.directions import translator_directions
 
 CROSS = "decoder.blocks.1.cross_attention.pattern"
 
@@ -363,7 +364,7 @@ def test_the_first_paint_is_light_and_moves_less_where_it_is_asked_for(visit):
 
 
 def test_a_forgotten_run_is_asked_for_again(visit, translator):
-    with Live(create_app(translator)) as live:
+    with Live(create_app(translator_directions(translator, "model"))) as live:
         page = visit(live.address)
         page.go(text="six two one", view="decode")
         live.app.state.trace_api.runs.max_runs = 1

@@ -31,7 +31,9 @@ def translator(bundle):
 
 @pytest.fixture(scope="session")
 def live(translator):
-    with Live(create_app(translator, "toy", EXAMPLES, service=toy_service(translator))) as server:
+    with Live(
+        create_app(translator_directions(translator, "toy", EXAMPLES), service=toy_service(translator))
+    ) as server:
         yield server
 
 

@@ -15,6 +15,7 @@ from glassformer.decode.kernels import available_kernels
 from glassformer.decode.program import TOGETHER
 from glassformer.deploy.server.admission import AdmissionControl
 from glassformer.deploy.server.app import create_app
+from glassformer.deploy.server.directions import translator_directions
 from glassformer.deploy.server.errors import ClientDisconnected, add_error_handlers
 from glassformer.deploy.server.middleware import GuardMiddleware
 
@@ -89,7 +90,7 @@ def test_abandoned_traces_do_not_delay_others(translator):
     """The real thing: of what was given up, little is computed before the one that is wanted."""
     words = ("one", "two", "three", "four", "five", "six")
     texts = [" ".join(words[(n // 6**k) % 6] for k in range(12)) for n in range(61)]
-    with Live(app := create_app(translator)) as live:
+    with Live(app := create_app(translator_directions(translator, "model"))) as live:
         for one in [post(live, "/api/trace", text=text, beam=8) for text in texts[:60]]:
             one.close()
         answer = httpx.post(f"{live.address}/api/trace", json={"text": texts[60], "beam": 8}, timeout=PATIENCE)

@@ -113,7 +113,7 @@ def test_values_beyond_the_limits_are_capped_with_a_note(client):
 
 
 def test_a_long_output_is_cut_with_a_note(translator):
-    with Live(create_app(translator, limits=Limits(new_tokens=2))) as server:
+    with Live(create_app(translator_directions(translator, "model"), limits=Limits(new_tokens=2))) as server:
         found = httpx.post(f"{server.address}/api/trace", json={"text": SENTENCE}).json()
     assert len(found["output"]["ids"]) == 2
     assert found["notes"] == ["new tokens capped at 2"]
@@ -253,7 +253,9 @@ def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(live, ver
 
 
 def test_open_to_the_network_it_accepts_its_names_and_any_ip_address(translator):
-    with Live(create_app(translator, hosts=host_names("box.lan"), by_address=True)) as opened:
+    with Live(
+        create_app(translator_directions(translator, "model"), hosts=host_names("box.lan"), by_address=True)
+    ) as opened:
         address = f"{opened.address}/api/model"
         for host in ("box.lan", "BOX.LAN:80", "192.168.1.5:8017", "[fe80::1]:80", "localhost", socket.gethostname()):
             assert httpx.get(address, headers={"Host": host}).status_code == 200
@@ -301,7 +303,7 @@ def test_concurrent_traces_equal_single_ones(live, translator):
 
 
 def test_too_many_waiting_requests_are_refused(translator):
-    with Live(create_app(translator, limits=Limits(waiting=0))) as server:
+    with Live(create_app(translator_directions(translator, "model"), limits=Limits(waiting=0))) as server:
         refused(httpx.post(f"{server.address}/api/trace", json={"text": "one"}), 429, "busy")
 
 

@@ -16,6 +16,7 @@ from sockets import post, until
 from visitor import SENTENCE, Live, agrees
 
 from glassformer.deploy.server.app import create_app
+from glassformer.deploy.server.directions import translator_directions
 from glassformer.deploy.server.trace_api import LabRunner
 from glassformer.labs import NAMES, find
 from glassformer.labs.experiment import Check, Finding, Lab
@@ -159,7 +160,10 @@ def test_a_lab_changes_no_thread_of_the_server(client, labs):
 
 
 def test_a_lab_ends_with_its_server(translator):
-    with Live(app := create_app(translator)) as server, post(server, "/api/labs/sinusoids", seed=7):
+    with (
+        Live(app := create_app(translator_directions(translator, "model"))) as server,
+        post(server, "/api/labs/sinusoids", seed=7),
+    ):
         until(lambda: app.state.labs.worker.process)
         process = app.state.labs.worker.process
     assert not process.is_alive()

@@ -12,6 +12,7 @@ from visitor import Live
 
 from glassformer.common.errors import ConfigError
 from glassformer.deploy.server.app import create_app
+from glassformer.deploy.server.directions import translator_directions
 from glassformer.deploy.server.listen import check_origin
 from glassformer.deploy.server.queue import BatchAbandoned, Queue
 
@@ -20,7 +21,7 @@ HERE, OTHER = "https://example.org", "https://evil.example"
 
 
 def served(translator, **options):
-    return create_app(translator, service=toy_service(translator), **options)
+    return create_app(translator_directions(translator, "model"), service=toy_service(translator), **options)
 
 
 def ask(live, origin, path="/translate", method="POST", **more):

@@ -20,16 +20,12 @@ T = TypeVar("T")
 
 
 class RequestState:
-    """A request in progress: its client, and whether that client still waits for the response."""
+    """A request in progress: its client, and whether that client still waits for the response. `check` raises what ends
+    the request, if the client has left or the time is up."""
 
-    def __init__(self, client: str = "", check: Callable[[], None] | None = None) -> None:
-        self.client, self._check = client, check
+    def __init__(self, client: str = "", check: Callable[[], None] = lambda: None) -> None:
+        self.client, self.check = client, check
         self.abandoned = False
-
-    def check(self) -> None:
-        """Raise what ends the request, if the client has left or the time is up."""
-        if self._check is not None:
-            self._check()
 
     @property
     def active(self) -> bool:

@@ -21,7 +21,7 @@ from fastapi.staticfiles import StaticFiles
 from glassformer.common.version import __version__
 from glassformer.deploy.server.admission import AdmissionControl
 from glassformer.deploy.server.deepl import DeepLApi, add_deepl_routes
-from glassformer.deploy.server.directions import Directions, translator_directions
+from glassformer.deploy.server.directions import Directions
 from glassformer.deploy.server.errors import add_error_handlers, error_responses
 from glassformer.deploy.server.files import FilesApi, add_file_routes
 from glassformer.deploy.server.keys import ApiKeys
@@ -31,7 +31,6 @@ from glassformer.deploy.server.responses import page_file
 from glassformer.deploy.server.trace_api import LabRunner, Limits, TraceApi, add_trace_routes
 from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.deploy.server.word_alternatives import WordsApi, add_word_routes
-from glassformer.pipelines.translator import Translator
 
 MAX_WAITING = 2048  # requests for a translation
 CONCURRENCY = 256  # of them that are cut into sentences and in the queue
@@ -56,9 +55,7 @@ def is_handbook(folder: Path) -> bool:
 
 
 def create_app(
-    shown: Translator | Directions | None,
-    name: str = "model",
-    examples: Sequence[str] = (),
+    shown: Directions | None,
     limits: Limits | None = None,
     hosts: frozenset[str] = LOCAL,
     by_address: bool = False,
@@ -71,8 +68,7 @@ def create_app(
 ) -> FastAPI:
     """The server of the models that the page shows, and of a service that translates for other programs.
 
-    shown       one translator, with `name` and `examples`, or several directions; without it there is no page, and
-                weights cannot be read
+    shown       the directions of the page; without them there is no page, and weights cannot be read
     hosts       the host names that the server answers to; `by_address` allows any IP address
     service     translates for the front page and for other programs
     handbook    the folder of the built site
@@ -102,9 +98,8 @@ def create_app(
         add_deepl_routes(app, DeepLApi(service), admission, api_keys)
         app.add_api_route("/metrics", metrics.response, include_in_schema=False)
     if shown is not None:
-        directions = shown if isinstance(shown, Directions) else translator_directions(shown, name, examples)
-        add_pages(app, directions, limits or Limits(), handbook, service, api_keys)
-    images = isinstance(shown, Directions) and shown.images
+        add_pages(app, shown, limits or Limits(), handbook, service, api_keys)
+    images = shown is not None and shown.images
     app.add_middleware(
         GuardMiddleware, hosts=hosts, by_address=by_address, origins=tuple(origins), images=images, api_keys=api_keys
     )

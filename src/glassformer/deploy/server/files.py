@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Path, Request, Response
@@ -146,29 +146,19 @@ class FilesApi:
         name = safe_name(file.name)
         if name.suffix.lower() not in FORMATS:
             raise bad_request("Invalid request: file format not supported")
-        code = self.detect(file.content) if source == AUTO else self.libre.language(source)
-        try:
-            content = self.translate_content(file.content, name.suffix.lower(), code, target, state)
-        except DataError as error:
-            raise bad_request(f"Invalid request: {error}") from None
+        beginning = file.content[:DETECT_BYTES].decode("utf-8", "ignore")
+        service, content = self.libre.service, file.content
+        code = detect_language(beginning, service.languages).code if source == AUTO else self.libre.language(source)
+        if code is not None and code != target:  # a document in no language, or in the target's, stays as it is
+            self.libre.check_route(code, target)
+            by = ChunkedTranslator(service.translator(code, target, state), state)
+            try:
+                content = cast(bytes, translate_in_sandbox(content, name.suffix.lower(), by, state.check))
+            except DataError as error:
+                raise bad_request(f"Invalid request: {error}") from None
         translated = name.with_name(f"{name.stem}_{libre_code(target)}{name.suffix}")
         suffix = re.sub(r"[^A-Za-z0-9_.-]+", "_", str(translated)).lstrip("._-")
         return self.store.add(str(translated), content, state.client, f".{suffix}")
-
-    def detect(self, content: bytes) -> str | None:
-        return detect_language(content[:DETECT_BYTES].decode("utf-8", "ignore"), self.libre.service.languages).code
-
-    def translate_content(
-        self, content: bytes, suffix: str, code: str | None, target: str, state: RequestState
-    ) -> bytes:
-        """A document in no language, or in the target's, stays as it is."""
-        if code is None or code == target:
-            return content
-        self.libre.check_route(code, target)
-        by = ChunkedTranslator(self.libre.service.translator(code, target, state), state)
-        made = translate_in_sandbox(content, suffix, by, state.check)
-        assert isinstance(made, bytes)
-        return made
 
 
 def safe_name(given: str) -> PurePosixPath:

@@ -174,13 +174,9 @@ class LibreApi:
 
     def translate(self, fields: dict[str, Any], state: RequestState) -> dict[str, Any]:
         parsed = self.parse(fields)
-        return parsed.response(*self.translate_all(parsed, state))
-
-    def translate_all(
-        self, parsed: TranslateRequest, state: RequestState
-    ) -> tuple[list[TranslatedText], list[list[str]]]:
         texts, codes, count = parsed.texts, parsed.codes, parsed.alternatives
-        return self.service.translate(texts, codes, parsed.target, state, html=parsed.html, alternatives=count)
+        made = self.service.translate(texts, codes, parsed.target, state, html=parsed.html, alternatives=count)
+        return parsed.response(*made)
 
     def translate_stream(self, fields: dict[str, Any], state: RequestState, send: SendEvent) -> None:
         """An event for each paragraph, then one with the response that a request without events gets."""

@@ -73,22 +73,17 @@ async def read_fields(request: Request) -> dict[str, Any]:
     except ValueError:
         raise bad_request(f"Invalid form: more than {MAX_FIELDS:,} fields") from None
     if kind == "multipart/form-data":
-        pairs += await read_multipart(request)
+        try:
+            async with request.form(max_files=MAX_FILES, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES) as parts:
+                for name, part in parts.multi_items():
+                    file = Upload(part.filename or "", await part.read()) if isinstance(part, UploadFile) else None
+                    pairs.append((name, file or part))
+        except HTTPException as error:
+            raise bad_request(f"Invalid form: {error.detail}") from None
     fields: dict[str, list[Any]] = {}
     for name, value in pairs:
         fields.setdefault(name, []).append(value)
     return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
-
-
-async def read_multipart(request: Request) -> list[tuple[str, str | Upload]]:
-    try:
-        async with request.form(max_files=MAX_FILES, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES) as form:
-            return [
-                (name, Upload(part.filename or "", await part.read()) if isinstance(part, UploadFile) else part)
-                for name, part in form.multi_items()
-            ]
-    except HTTPException as error:
-        raise bad_request(f"Invalid form: {error.detail}") from None
 
 
 def client_of(request: Request, fields: dict[str, Any], api_keys: ApiKeys | None) -> str:

@@ -133,12 +133,10 @@ async def event_stream(
         try:
             while event is not None:
                 yield event
-                while True:
-                    try:
-                        event = await asyncio.wait_for(events.get(), KEEPALIVE)
-                        break
-                    except TimeoutError:
-                        yield b": still at it\n\n"
+                try:
+                    event = await asyncio.wait_for(events.get(), KEEPALIVE)
+                except TimeoutError:
+                    event = b": still at it\n\n"
             try:
                 await running
             except ClientDisconnected:

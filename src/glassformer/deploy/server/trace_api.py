@@ -161,39 +161,41 @@ class TraceApi:
             raise RequestError(422, "long", message, "shorten it", tokens=tokens, limit=limit)
         return tokens
 
-    def options(
-        self, body: ChangesRequest, served: ServedDirection, state: RequestState
-    ) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
-        """The options of the trace, and which of them are capped."""
-        subject = Subject(served.model)
-        limits, tokens = self.limits, self.count_tokens(body.text, subject)
+    def prepare(
+        self, body: ChangesRequest, state: RequestState
+    ) -> tuple[ServedDirection, Sentence, TraceOptions, dict[str, dict[str, int]]]:
+        """What the model reads, the options of the trace, and which of them are capped."""
+        served = self.directions.get(body.direction)
+        model, subject, limits = served.model, Subject(served.model), self.limits
+        tokens = self.count_tokens(body.text, subject)
         limit = limits.continued if subject.task == "continue" else limits.new_tokens
-        capped = exceeded(beam=(body.beam, limits.beam), padding=(body.padding, limits.padding))
-        return {
+        options: TraceOptions = {
             "beam": min(body.beam, limits.beam),
             "padding": min(body.padding, limits.padding),
             "max_new_tokens": limit if subject.max_target_length(tokens) > limit else None,
             "name": served.loader.name,
             "between_steps": state.check,
-        }, capped
+        }
+        sentence: Sentence = body.text
+        if isinstance(model, Classifier) and model.reads_images:
+            sentence = decode_image(body.text, model.image_processor)
+        capped = exceeded(beam=(body.beam, limits.beam), padding=(body.padding, limits.padding))
+        return served, sentence, options, capped
 
     def trace(self, body: TraceRequest, state: RequestState) -> dict[str, Any]:
-        served = self.directions.get(body.direction)
-        options, capped = self.options(body, served, state)
+        served, sentence, options, capped = self.prepare(body, state)
         limit = self.limits.new_tokens
         if body.target is not None and len(Subject(served.model).target_ids(body.target)) > limit:
             raise RequestError(422, "refused", f"the target has more than {limit} tokens", "shorten it", limit=limit)
         options |= {"prefix": body.prefix, "temperature": body.temperature}
-        sentence = sentence_of(body.text, served)
         found = trace(served.model, sentence, body.target, changes=body.plain_changes(), **options)
         manifest = found.manifest()
         self.runs.add(manifest, found.blob(), served)
         return manifest | trace_notes(found, capped, options["max_new_tokens"])
 
     def what_if(self, body: WhatIfRequest, state: RequestState) -> dict[str, Any]:
-        served = self.directions.get(body.direction)
-        options, capped = self.options(body, served, state)
-        found = what_if(served.model, sentence_of(body.text, served), body.plain_changes(), **options)
+        served, sentence, options, capped = self.prepare(body, state)
+        found = what_if(served.model, sentence, body.plain_changes(), **options)
         told = found.as_dict()
         for which in ("before", "after"):
             self.runs.add(told[which], getattr(found, which).blob(), served)
@@ -274,12 +276,6 @@ class LabRunner:
         if len(self._cache) > MAX_LAB_RUNS:
             self._cache.popitem(last=False)
         return found
-
-
-def sentence_of(text: str, served: ServedDirection) -> Sentence:
-    """What the model reads: the text, or the image that it encodes."""
-    model = served.model
-    return decode_image(text, model.image_processor) if isinstance(model, Classifier) and model.reads_images else text
 
 
 def exceeded(**values: tuple[int, int]) -> dict[str, dict[str, int]]:

@@ -23,7 +23,6 @@ from glassformer.deploy.server.responses import json_response
 from glassformer.deploy.server.translation_service import TranslationService, UnsupportedPair
 from glassformer.explain.word_links import AlignedText, Span, align, overlap, piece_range, place_sentences, split_at
 from glassformer.pipelines.language.invariants import Invariants
-from glassformer.pipelines.translator import Translator
 
 MAX_CHARACTERS = 5_000  # of a paragraph
 MAX_SENTENCES = 1_000  # with a chosen translation
@@ -100,16 +99,14 @@ class WordsApi:
         made = self.service.translator(source, target, state).details([body.q])[0]
         text = body.q if made.via is None else made.via
         translation, sentences = place_sentences(text, made.text, made.sentences, body.chosen)
-        aligned = [align(route[-1], self.translator(route[-1]), sentences, state.check)]
+        translators = [self.service.directions.get(name).translator for name in route]
+        aligned = [align(route[-1], translators[-1], sentences, state.check)]
         if made.via is not None:
             pivot = self.service.directions.by_name[route[0]].target
             before = self.service.translator(source, pivot, state).details([body.q])[0]
             _, sentences = place_sentences(body.q, before.text, before.sentences)
-            aligned.insert(0, align(route[0], self.translator(route[0]), sentences, state.check))
+            aligned.insert(0, align(route[0], translators[0], sentences, state.check))
         return words_response(body.q, translation, aligned, text)
-
-    def translator(self, direction: str) -> Translator:
-        return self.service.directions.get(direction).translator
 
     def language(self, name: str) -> str:
         code = ALIASES.get(name, name)
