@@ -209,7 +209,7 @@ def test_texts_may_be_compressed_and_empty_ones_are_counted(tmp_path: Path) -> N
     assert (store.report["kept"], store.report["empty"]) == (2, 1)
     assert [lengths.tolist() for lengths in store.lengths()] == [[0, 0], [2, 1]]
     assert store.pair(0) == ([], tokenizer.encode_target(["one two"])[0])
-    assert np.array_equal(store.gather_tgt([1], 1)[0], tokenizer.encode_target(["three"]))
+    assert np.array_equal(store.gather("tgt", [1], 1)[0], tokenizer.encode_target(["three"]))
 
 
 @pytest.mark.parametrize(

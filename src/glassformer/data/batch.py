@@ -55,8 +55,8 @@ class EpochPlan:
         pairs, shape = self.pairs(index), self.shape(index)
         rows = np.full(shape.rows, -1, dtype=np.int64)
         rows[: len(pairs)] = pairs
-        src, src_lengths = self._store.gather_src(rows, shape.src)  # (B, S)
-        labels, lengths = self._store.gather_tgt(rows, shape.tgt)  # (B, T)
+        src, src_lengths = self._store.gather("src", rows, shape.src)  # (B, S)
+        labels, lengths = self._store.gather("tgt", rows, shape.tgt)  # (B, T)
         tgt_in = np.full_like(labels, PAD)
         tgt_in[:, 1:] = labels[:, :-1]
         tgt_in[: len(pairs), 0] = START
@@ -269,13 +269,13 @@ class PackedPlan:
         ids = np.full((self._shape.rows, wide), PAD, dtype=np.int64)
         positions = np.zeros_like(ids)
         positions.flat[cells] = place
-        gather = self._store.gather_src if side == "src" else self._store.gather_tgt
+
         found = np.empty(len(cells), dtype=np.int64)
         # Texts of similar length are gathered together: one long text would pad thousands of short ones.
         kinds = np.frexp(lengths)[1]
         for some in (np.flatnonzero(kinds == kind) for kind in np.unique(kinds)):
             width = int(lengths[some].max())
-            texts, _ = gather(self._order[begin:end][some], width)
+            texts, _ = self._store.gather(side, self._order[begin:end][some], width)
             own = np.arange(width) < lengths[some][:, None]
             found[((ends - lengths)[some][:, None] + np.arange(width))[own]] = texts[own]
         ids.flat[cells] = found

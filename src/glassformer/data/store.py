@@ -44,7 +44,7 @@ class Store:
             raise DataError(f"{self.folder} is not a prepared corpus of this version; prepare it again")
         self.pairs: int = meta["pairs"]
         self.report: dict[str, int] = meta["report"]
-        self.fingerprint: str = meta["fingerprint"]
+
         self._noise: tuple[Noise, int, int] | None = None  # and the seed and the epoch that it is drawn by
         self.input_map = input_map  # to the ids of a model that has others
         self.weights = tuple(weights) if weights is not None else (1.0,) * meta["corpora"]
@@ -107,25 +107,19 @@ class Store:
         )
         return src, tgt
 
-    def gather_src(self, indices: Indices, width: int) -> tuple[Ids, Ids]:
-        """The sources of `indices`, padded: ids (B, width) and lengths (B). A negative index is an empty row."""
-        return self._gather("src", indices, width) if self._noise is None else self._gather_noised(0, indices, width)
-
-    def gather_tgt(self, indices: Indices, width: int) -> tuple[Ids, Ids]:
-        """The targets of `indices`, padded: ids (B, width) and lengths (B). A negative index is an empty row."""
-        return self._gather("tgt", indices, width) if self._noise is None else self._gather_noised(1, indices, width)
-
-    def _gather_noised(self, side: int, indices: Indices, width: int) -> tuple[Ids, Ids]:
-        """The same of what the noise makes of the texts."""
-        assert self._noise is not None
-        noise, seed, epoch = self._noise
+    def gather(self, side: str, indices: Indices, width: int) -> tuple[Ids, Ids]:
+        """The sources ("src") or targets ("tgt") of `indices`, padded: ids (B, width) and lengths (B). A negative index
+        is an empty row."""
+        if self._noise is None:
+            return self._gather(side, indices, width)
+        (noise, seed, epoch), place = self._noise, SIDES.index(side)
         rows = np.asarray(indices, dtype=np.int64)
         real = rows[rows >= 0]
         counts = self._offsets["tgt"][real + 1] - self._offsets["tgt"][real]
         texts, _ = self._gather("tgt", real, int(counts.max(initial=1)))
-        made = noise(texts, counts, lambda use: uniform(seed, epoch, NOISE + use, real, texts.shape[1]))[side]
+        made = noise(texts, counts, lambda use: uniform(seed, epoch, NOISE + use, real, texts.shape[1]))[place]
         lengths = np.zeros(len(rows), dtype=np.int64)
-        lengths[rows >= 0] = noise.lengths(counts)[side]
+        lengths[rows >= 0] = noise.lengths(counts)[place]
         out = np.full((len(rows), width), PAD, dtype=np.int64)
         out[np.flatnonzero(rows >= 0), : made.shape[1]] = made[:, :width]
         return out, lengths

@@ -34,16 +34,14 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
     made = goal.rows(batch)
     short = -len(made["labels"]) % (world.size * portions)
 
-    def model_ids(name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """Ids as the model has them, and labels to ignore as the loss has them."""
-        tokens = name in ID_ROWS and not (goal.labelled and name == "labels")
-        ids = batch.input_map(array) if tokens and batch.input_map is not None else array
-        return np.where(array == goal.ignored, IGNORED, ids) if name == "labels" else ids
-
     def own_rows(name: str, array: NDArray[Any]) -> torch.Tensor:
-        tensor = torch.from_numpy(model_ids(name, array))
+        """Ids as the model has them, and labels to ignore as the loss has them."""
+        labels = name == "labels"
+        tokens = name in ID_ROWS and not (goal.labelled and labels)
+        ids = batch.input_map(array) if tokens and batch.input_map is not None else array
+        tensor = torch.from_numpy(np.where(array == goal.ignored, IGNORED, ids) if labels else ids)
         if short:
-            empty = tensor.new_full((short, *tensor.shape[1:]), IGNORED if name == "labels" else PAD)
+            empty = tensor.new_full((short, *tensor.shape[1:]), IGNORED if labels else PAD)
             tensor = torch.cat((tensor, empty))
         tensor = tensor[world.rank :: world.size]
         return tensor.pin_memory() if pinned else tensor
@@ -55,23 +53,19 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
     )
 
 
-def endless_batches(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
-    """Every batch from (epoch, index) on, without end, and the position after it."""
-    for number in itertools.count(epoch):
-        plan = batches.epoch(number)
-        for place in range(index if number == epoch else 0, len(plan)):
-            yield plan[place], ((number, place + 1) if place + 1 < len(plan) else (number + 1, 0))
-
-
 def prefetch(
     batches: Batches, epoch: int, index: int, world: World, portions: int, objective: str = "translate"
 ) -> Generator[tuple[Inputs, Position], None, None]:
     """The inputs of every step and the position after each, made in a thread a few steps ahead."""
-    following = (
-        (local_rows(batch, world, portions, objective), position)
-        for batch, position in endless_batches(batches, epoch, index)
-    )
-    pool = ThreadPoolExecutor(1)
+
+    def every_input() -> Iterator[tuple[Inputs, Position]]:
+        for number in itertools.count(epoch):
+            plan = batches.epoch(number)
+            for place in range(index if number == epoch else 0, len(plan)):
+                after = (number, place + 1) if place + 1 < len(plan) else (number + 1, 0)
+                yield local_rows(plan[place], world, portions, objective), after
+
+    following, pool = every_input(), ThreadPoolExecutor(1)
     try:
         waiting = deque(pool.submit(next, following) for _ in range(PREFETCHED))
         while True:

@@ -96,26 +96,21 @@ def open_run(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterat
 
 
 def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
-    """Check that the folder holds no run, or this very one; return the recipe that holds."""
+    """Check that the folder holds no run, or this very one, and no finished model that a run from step 0 on would
+    replace; return the recipe that holds."""
     if not (folder / "recipe.toml").exists():
         return recipe
     if not resume:
         raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
     recipe = check_continuation(recipe, saved_recipe(folder))
-    check_not_finished(folder)
-    return recipe
-
-
-def check_not_finished(folder: Path) -> None:
-    """Refuse to replace a finished model by a run that would start again at step 0."""
-    model = folder / "model.safetensors"
-    files = checkpoint.listing(folder / "checkpoints")
+    model, files = folder / "model.safetensors", checkpoint.listing(folder / "checkpoints")
     if os.path.lexists(model) and all(checkpoint.read(file) is None for file in reversed(files)):
         found = "all its checkpoints are damaged" if files else "its checkpoints are gone"
         raise RunError(
             f"{folder} holds a finished model, but {found}: training would begin at step 0 and replace it. "
             f"Train into another --out; or, if this model may go, move {model} away first"
         )
+    return recipe
 
 
 def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:

@@ -23,7 +23,7 @@ from glassformer.train import parallel
 from glassformer.train.feed import local_rows
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, parse, recipe_text
-from glassformer.train.start import base_vocabulary_sizes
+from glassformer.train.start import load_base_model
 from glassformer.train.step import Stepper, should_compile
 
 HEAD_START = 10.0  # seconds; a process that is not so far ahead saves nothing, since it had to start first
@@ -94,7 +94,9 @@ def trial_step(recipe: Recipe, world: World) -> None:
     places = np.tile(np.arange(shape.tgt), (shape.rows, 1))
     batch = Batch(ids, ids == UNK, ids.copy(), ids.copy(), ids.size, shape.rows, places, places.copy())
     size = recipe.tokenizer.vocab_size
-    sizes = base_vocabulary_sizes(recipe.train.start) or (size, None if recipe.tokenizer.joint else size)
+    sizes = (size, None if recipe.tokenizer.joint else size)
+    if (base := load_base_model(recipe.train.start) if recipe.train.start else None) is not None:
+        sizes = (base.config.vocab_size, base.config.src_vocab_size)
     model = recipe.objective.model(recipe.sized_config(*sizes))
     stepper = Stepper(model.to(world.device).train(), recipe.train, world)
     rows = local_rows(batch, world, recipe.train.accumulate, recipe.train.objective)

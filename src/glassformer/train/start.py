@@ -27,7 +27,7 @@ from glassformer.weights.hub import hub_name, locate
 from glassformer.weights.pretrained import load_model
 from glassformer.weights.pretrained.fine_tuning import PublishedImages, PublishedTokenizer, is_published, named_labels
 from glassformer.weights.pretrained.loader import NoHead, family_state_dict, read_config
-from glassformer.weights.quantized import empty_model
+from glassformer.weights.quantized import empty_model, set_weights
 
 # Settings that no weight depends on: a recipe may give its own.
 FREE_SETTINGS = ("dropout", "attention_dropout", "activation_dropout", "seed", "start_id")
@@ -70,12 +70,6 @@ def base_settings(train: Train, without: Collection[str]) -> dict[str, Any]:
         )
     config = model.config
     return {k: value for k, value in config.to_dict().items() if k not in (*without, "seed") and value is not None}
-
-
-def base_vocabulary_sizes(start: str) -> tuple[int, int | None] | None:
-    """How many pieces its vocabulary has, and the source's own where it has one; None where there is no such model."""
-    model = load_base_model(start) if start else None
-    return None if model is None else (model.config.vocab_size, model.config.src_vocab_size)
 
 
 def base_labels(start: str) -> tuple[str, ...]:
@@ -156,11 +150,9 @@ def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: T
     if not isinstance(texts, PublishedTokenizer | PublishedImages):
         bundle.save(folder, model, dict(tensors), None if images else texts, labels=labels)
         return
-    whole = type(model)(model.config)
-    own = bundle.weights(whole)
-    for name, tensor in tensors.items():
-        own[name].copy_(tensor)
+    whole = empty_model(model.config, type(model))
+    set_weights(whole, tensors)
     if labels and not isinstance(texts, PublishedImages):  # no family of texts has a place for such a head
-        adapter.save(folder / adapter.HEAD_FOLDER, whole, own, 1.0, str(folder), labels)
+        adapter.save(folder / adapter.HEAD_FOLDER, whole, tensors, 1.0, str(folder), labels)
         whole.add_module("head", NoHead())
     write_tensors(folder / "model.safetensors", family_state_dict(whole, read_config(folder)))

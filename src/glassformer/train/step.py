@@ -100,9 +100,7 @@ class Stepper:
         self.scaler = torch.amp.GradScaler(world.device.type, enabled=self.precision == "fp16")
         self.ema = [p.detach().clone() for p in self.parameters] if train.ema else []
         self.rows_loss: Callable[..., Tensor] = self.loss
-        if should_compile(
-            train, world.device
-        ):  # the loss along with the model: logits in float32 are never written out
+        if should_compile(train, world.device):  # the loss too: logits in float32 are never written out
             torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
             self.rows_loss = self.compiled_loss()
         self.loss_total = torch.zeros((), device=world.device)
@@ -158,21 +156,17 @@ class Stepper:
             return JoinedLoss(self.model, self.train.label_smoothing, dtype, compile_options())
         return torch.compile(self.loss, dynamic=False, options=compile_options())
 
-    def parts(self, inputs: Inputs) -> Iterator[tuple[dict[str, Tensor], bool]]:
-        """The rows in `accumulate` portions, and whether each is the last."""
-        count = self.train.accumulate
-        for i, portion in enumerate(zip(*(x.chunk(count) for x in inputs.rows.values()), strict=True)):
-            yield dict(zip(inputs.rows, portion, strict=True)), i == count - 1
-
     def work(self, inputs: Inputs) -> None:
         """All of a step but its learning rate and its seed; nothing here reads a value back from the device."""
         self.optimizer.zero_grad(set_to_none=True)
-        for part, last in self.parts(inputs):
+        count = self.train.accumulate
+        for number, portion in enumerate(zip(*(x.chunk(count) for x in inputs.rows.values()), strict=True), 1):
             # DDP exchanges gradients after the last portion only.
-            ddp = self.model if isinstance(self.model, nn.parallel.DistributedDataParallel) and not last else None
+            last, model = number == count, self.model
+            ddp = model if isinstance(model, nn.parallel.DistributedDataParallel) and not last else None
             with contextlib.nullcontext() if ddp is None else ddp.no_sync():
                 with self.autocast():
-                    loss = self.rows_loss(**part)
+                    loss = self.rows_loss(**dict(zip(inputs.rows, portion, strict=True)))
                 loss = loss * inputs.loss_weight
                 # Gradients are averaged over the processes; the loss is shared out over the global batch already.
                 self.scaler.scale(loss * self.world.size).backward()
@@ -195,16 +189,23 @@ class Stepper:
 
     def __call__(self, inputs: Inputs, lr: float, seed: int) -> None:
         """Take the step; `inputs` may still be in the CPU's memory."""
-        self.set_lr(lr)
+        for group in self.optimizer.param_groups:
+            if self.graphs_wanted:
+                group["lr"].fill_(lr * group["factor"])
+            else:
+                group["lr"] = lr * group["factor"]
         torch.manual_seed(seed)
         if not self.graphs_wanted:
             self.work(inputs.to(self.world.device))
             return
         key = tuple(chain.from_iterable(tensor.shape for tensor in inputs.rows.values()))
         if key not in self.graphs:
-            self.graphs[key] = None  # the first time is also the warm-up that recording needs
-            with on_side_stream():
+            self.graphs[key] = None  # the first time is also the warm-up that recording needs, on a stream of its own
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
                 self.work(inputs.to(self.world.device))
+            torch.cuda.current_stream().wait_stream(stream)
             return
         recorded = self.graphs[key]
         if recorded is None:
@@ -222,13 +223,6 @@ class Stepper:
             self.work(static)
         self.pool = graph.pool()
         return graph, static
-
-    def set_lr(self, lr: float) -> None:
-        for group in self.optimizer.param_groups:
-            if self.graphs_wanted:
-                group["lr"].fill_(lr * group["factor"])
-            else:
-                group["lr"] = lr * group["factor"]
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
@@ -262,13 +256,3 @@ class Stepper:
 
     def named(self) -> list[tuple[str, nn.Parameter]]:
         return list(unwrap(self.model).named_parameters())
-
-
-@contextlib.contextmanager
-def on_side_stream() -> Iterator[None]:
-    """Recording wants its warm-up on a stream of its own."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        yield
-    torch.cuda.current_stream().wait_stream(stream)
