@@ -64,11 +64,13 @@ DEFAULT = "main"
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 # Of the families that are read, and of our own bundles; README.md and all else stay where they are.
 TEXT_FILES = (
-    "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "source.spm", "target.spm", "sentencepiece.bpe.model", "spiece.model", "vocab.json", "target_vocab.json",
-    "merges.txt", "vocab.txt", "preprocessor_config.json", "tokenizer.src.json", "tokenizer.tgt.json",
-    "tokenizer.json.xz", "tokenizer.src.json.xz", "tokenizer.tgt.json.xz", "source_words.txt", "source_words.txt.xz",
-    "recipe.toml",
+    "generation_config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt",
+    "source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model",
+)  # fmt: skip
+BUNDLE_FILES = (
+    "tokenizer.src.json", "tokenizer.tgt.json", "tokenizer.json.xz", "tokenizer.src.json.xz", "tokenizer.tgt.json.xz",
+    "source_words.txt", "source_words.txt.xz", "recipe.toml",
 )  # fmt: skip
 PICKLED = re.compile(r"pytorch_model.*\.bin|.*\.(pt|pth|ckpt|pkl)")
 CONVERTER = "SFconvertbot"  # of the hub: it offers safetensors of pickled weights as a pull request
@@ -93,7 +95,7 @@ def fetch(name: str, revision: str | None = None, offline: bool = False) -> Path
         return folder
     there = {one.rfilename: one for one in info.siblings}
     check_repository(client, name, revision, list(there))
-    wanted = [file for file in TEXT_FILES if file in there]
+    wanted = [file for file in (*TEXT_FILES, *BUNDLE_FILES) if file in there]
     if SINGLE in there:
         wanted.append(SINGLE)
     else:

@@ -53,14 +53,10 @@ DECODER_LAYER = ENCODER_LAYER | {
 
 def common(settings: Settings, vocab: int) -> dict[str, Any]:
     """What BART and the families after it say alike."""
-    start = settings.token("decoder_start_token_id", vocab)
     return {
-        "vocab_size": vocab,
+        **settings.ids(vocab, "decoder_start_token_id", "bos_token_id"),
         **settings.read(NAMES),
         "output_bias": True,
-        "pad_id": settings.token("pad_token_id", vocab),
-        "start_id": settings.token("bos_token_id", vocab) if start is None else start,
-        "end_id": settings.token("eos_token_id", vocab),
         "force_end": settings.token("forced_eos_token_id", vocab) is not None,
     }
 

@@ -139,10 +139,6 @@ DISTILBERT_LAYER = {
 }
 
 
-def distilbert_config(settings: Settings, tied: bool) -> ModelConfig:
-    return replace(common(settings, DISTILBERT_NAMES, tied), norm_eps=1e-12)
-
-
 def distilbert_weights(config: ModelConfig, settings: Settings) -> Weights:
     head = {"head.transform.dense": "vocab_transform", "head.transform.norm": "vocab_layer_norm"}
     table = layers(config.layers, "encoder.blocks", "transformer.layer", DISTILBERT_LAYER) | pairs(head) | EMBEDDINGS
@@ -151,7 +147,7 @@ def distilbert_weights(config: ModelConfig, settings: Settings) -> Weights:
 
 DISTILBERT = replace(
     FAMILY,
-    config=distilbert_config,
+    config=lambda settings, tied: replace(common(settings, DISTILBERT_NAMES, tied), norm_eps=1e-12),
     weights=distilbert_weights,
     prefix="distilbert.",
     head="vocab_projector.weight",

@@ -71,6 +71,16 @@ class Settings:
             value = value[0] if value else None
         return value if isinstance(value, int) and 0 <= value < vocab_size else None
 
+    def ids(self, vocab_size: int, *start: str) -> dict[str, int | None]:
+        """The vocabulary's size and its special tokens; the start is the first of these names that there is."""
+        starts = (self.token(name, vocab_size) for name in start)
+        return {
+            "vocab_size": vocab_size,
+            "pad_id": self.token("pad_token_id", vocab_size),
+            "start_id": next((id for id in starts if id is not None), None),
+            "end_id": self.token("eos_token_id", vocab_size),
+        }
+
 
 def to_settings(config: ModelConfig, names: Names) -> dict[str, Any]:
     """The other way: a configuration of ours by a family's names."""

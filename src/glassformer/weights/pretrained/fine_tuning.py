@@ -21,16 +21,12 @@ from glassformer.data.labelled import ImageTokenizer, Labels
 from glassformer.data.tokenizer import Flat
 from glassformer.data.vocabulary import MASK, PixelScaling
 from glassformer.model import DecoderOnly, EncoderDecoder
+from glassformer.weights.hub import TEXT_FILES
 from glassformer.weights.pretrained.loader import FAMILIES, load_tokenizer, read_config
 from glassformer.weights.pretrained.multilingual import MULTILINGUAL, MultilingualTokenizer, pick_language
 from glassformer.weights.pretrained.tokenizer import MarianTokenizer
 
-# What a folder holds beside its weights; a run keeps them, so that it ends as a folder of the same kind.
-FILES = (
-    "config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json",
-    "special_tokens_map.json", "added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt",
-    "source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model",
-)  # fmt: skip
+FILES = ("config.json", *TEXT_FILES)  # beside its weights; a run keeps them, and ends as a folder of the same kind
 
 
 def is_published(folder: Path) -> bool:
@@ -146,13 +142,11 @@ class PublishedTokenizer(Tokenizer):
 
     def encode_flat(self, pairs: Sequence[Pair], dtype: np.dtype[np.unsignedinteger]) -> tuple[Flat, Flat]:
         """What stands alone, without a source, has no marks: the objective puts its own around it."""
-        texts = [target for _, target in pairs]
-        alone = not any(source for source, _ in pairs)
-        sides = (
-            ([[]] * len(pairs), self.text.encode_target(texts))
-            if alone
-            else (self.encode_source([source for source, _ in pairs]), self.encode_target(texts))
-        )
+        sources, texts = [source for source, _ in pairs], [target for _, target in pairs]
+        if any(sources):
+            sides = (self.encode_source(sources), self.encode_target(texts))
+        else:
+            sides = ([[]] * len(pairs), self.text.encode_target(texts))
         if isinstance(self.text, MultilingualTokenizer) and self.text.start is not None:
             sides = (sides[0], [[*ids, self.sizes["end_id"]] for ids in sides[1]])
         source, target = (
@@ -174,9 +168,8 @@ class PublishedTokenizer(Tokenizer):
         return self.text.target_pieces(ids)
 
     def save(self, folder: str | Path, small: bool = False) -> None:
-        for name in FILES:
-            if (self.folder / name).is_file():
-                (Path(folder) / name).write_bytes((self.folder / name).read_bytes())
+        for file in self.files:
+            (Path(folder) / file.name).write_bytes(file.read_bytes())
         if isinstance(self.text, MultilingualTokenizer):
             changes = {"src_lang": self.text.source, "tgt_lang": self.text.to}
             update_json(Path(folder) / "tokenizer_config.json", changes)
@@ -186,10 +179,13 @@ class PublishedTokenizer(Tokenizer):
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
-        for name in FILES:
-            if (self.folder / name).is_file():
-                digest.update(f"{name}\n".encode() + (self.folder / name).read_bytes())
+        for file in self.files:
+            digest.update(f"{file.name}\n".encode() + file.read_bytes())
         return digest.hexdigest()
+
+    @property
+    def files(self) -> list[Path]:
+        return [file for file in (self.folder / name for name in FILES) if file.is_file()]
 
 
 SETTINGS, SIGHT = "config.json", "preprocessor_config.json"
@@ -208,11 +204,8 @@ def shades(folder: Path, channels: int) -> PixelScaling | None:
 def named_labels(folder: Path) -> tuple[str, ...]:
     """The names that a published model's settings give its labels."""
     named = (read_json(folder / SETTINGS) or {}).get("id2label")
-    return (
-        tuple(str(named[number]) for number in sorted(named, key=lambda number: (len(number), number)))
-        if isinstance(named, dict)
-        else ()
-    )
+    numbers = sorted(named, key=lambda number: (len(number), number)) if isinstance(named, dict) else ()
+    return tuple(str(named[number]) for number in numbers)
 
 
 class PublishedImages(ImageTokenizer):

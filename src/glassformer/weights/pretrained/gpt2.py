@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glassformer.model import DecoderOnly, ModelConfig
-from glassformer.weights.pretrained.family import Family, Names, Settings, Take, Weights
+from glassformer.weights.pretrained.family import Family, Names, Settings, Take, Weights, pairs
 
 NAMES: Names = {
     "d_model": "n_embd",
@@ -25,18 +25,15 @@ NAMES: Names = {
 
 def config(settings: Settings, tied: bool) -> ModelConfig:
     settings.only("add_cross_attention", False)
-    vocab, own = settings.need("vocab_size"), settings.read(NAMES)
+    own = settings.read(NAMES)
     return ModelConfig(
-        vocab_size=vocab,
+        **settings.ids(settings.need("vocab_size"), "bos_token_id"),
         **own | {"d_ff": own["d_ff"] or 4 * own["d_model"]},
         norm="pre",
         positions="learned",
         embedding_scale=False,
         tied=tied,
         activation_dropout=0.0,
-        pad_id=settings.token("pad_token_id", vocab),
-        start_id=settings.token("bos_token_id", vocab),
-        end_id=settings.token("eos_token_id", vocab),
     )
 
 
@@ -46,11 +43,9 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
         scale = 1.0 if settings.get("scale_attn_weights", True) else math.sqrt(config.d_head)
         return scale / (layer + 1) if settings.get("scale_attn_by_inverse_layer_idx", False) else scale
 
-    table: Weights = {
+    table = pairs({"decoder.norm": "ln_f"}) | {
         "decoder.embedding.tokens.weight": Take(("wte.weight",)),
         "decoder.embedding.positions.table": Take(("wpe.weight",)),
-        "decoder.norm.weight": Take(("ln_f.weight",)),
-        "decoder.norm.bias": Take(("ln_f.bias",)),
     }
     for i in range(config.layers):
         ours, theirs = f"decoder.blocks.{i}", f"h.{i}"
@@ -69,15 +64,13 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
 
 def turned(name: str, rows: int, scale: float) -> Take:
     """A matrix transposed, or a vector as it is, with its first rows, those of W_Q, scaled."""
+
+    def transposed(t: Tensor) -> Tensor:
+        return t.T if t.dim() == 2 else t
+
     return Take(
-        (name,),
-        lambda t: scaled(transposed(t), rows, scale),
-        lambda t: (transposed(scaled(t, rows, 1 / scale)),),
+        (name,), lambda t: scaled(transposed(t), rows, scale), lambda t: (transposed(scaled(t, rows, 1 / scale)),)
     )
-
-
-def transposed(t: Tensor) -> Tensor:
-    return t.T if t.dim() == 2 else t
 
 
 def scaled(t: Tensor, rows: int, by: float) -> Tensor:

@@ -40,9 +40,9 @@ LAYER = {
 def config(settings: Settings, tied: bool) -> ModelConfig:
     for name in ("attention_bias", "mlp_bias"):
         settings.only(name, False)
-    vocab, own = settings.need("vocab_size"), settings.read(NAMES)
+    own = settings.read(NAMES)
     return ModelConfig(
-        vocab_size=vocab,
+        **settings.ids(settings.need("vocab_size"), "bos_token_id"),
         **own | {"kv_heads": own["kv_heads"] or own["heads"]},
         norm="pre",
         norm_type="rms",
@@ -53,9 +53,6 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
         embedding_scale=False,
         tied=tied,
         dropout=0.0,
-        pad_id=settings.token("pad_token_id", vocab),
-        start_id=settings.token("bos_token_id", vocab),
-        end_id=settings.token("eos_token_id", vocab),
     )
 
 
@@ -77,24 +74,22 @@ def rotation(settings: Settings) -> dict[str, Any]:
 
 
 def mistral_config(settings: Settings, tied: bool) -> ModelConfig:
-    whole = config(settings, tied)
-    refuse_window(whole, settings.values.get("sliding_window", 4096))
-    return whole
+    return without_window(config(settings, tied), settings.values.get("sliding_window", 4096))
 
 
 def qwen2_config(settings: Settings, tied: bool) -> ModelConfig:
-    whole = config(settings, tied)
-    if settings.get("use_sliding_window", False):
-        refuse_window(whole, settings.get("sliding_window", 4096))
-    return replace(whole, qkv_bias=True)
+    window = settings.get("sliding_window", 4096) if settings.get("use_sliding_window", False) else None
+    return without_window(replace(config(settings, tied), qkv_bias=True), window)
 
 
-def refuse_window(config: ModelConfig, window: int | None) -> None:
+def without_window(config: ModelConfig, window: int | None) -> ModelConfig:
+    """The settings, unless the window that a position sees is less than all positions."""
     if window is not None and window < config.max_length:
         raise WeightsError(
             f"config.json sets `sliding_window` to {window}, less than its {config.max_length} positions: attention "
             f"that sees a window only is not supported; take a version of the model without one"
         )
+    return config
 
 
 def weights(config: ModelConfig, settings: Settings) -> Weights:

@@ -24,10 +24,6 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
     return sinusoidal(settings, vocab, tied, pre=False, src_vocab_size=None if shared else source)
 
 
-def pegasus_config(settings: Settings, tied: bool) -> ModelConfig:
-    return sinusoidal(settings, settings.need("vocab_size"), tied, pre=True)
-
-
 def sinusoidal(settings: Settings, vocab: int, tied: bool, pre: bool, **more: Any) -> ModelConfig:
     settings.only("static_position_embeddings", True)
     shared = bart.common(settings, vocab) | bart.norms(settings, pre, embedding=False)
@@ -63,4 +59,8 @@ def family(settings: Settings) -> Family:
     return own if shared else replace(own, embedding="decoder.embed_tokens.weight", same=())
 
 
-PEGASUS = replace(bart.FAMILY, config=pegasus_config, weights=weights)
+PEGASUS = replace(
+    bart.FAMILY,
+    config=lambda settings, tied: sinusoidal(settings, settings.need("vocab_size"), tied, pre=True),
+    weights=weights,
+)

@@ -25,14 +25,12 @@ ATTENTIONS = (("self_attention", "SelfAttention"), ("cross_attention", "EncDecAt
 
 
 def config(settings: Settings, tied: bool) -> ModelConfig:
-    vocab, own = settings.need("vocab_size"), settings.read(NAMES)
+    own = settings.read(NAMES)
     gate, _, activation = str(settings.get("feed_forward_proj", "relu")).rpartition("-")
     # "gated-gelu" has always meant the tanh form; a plain "gelu" the exact one.
     act = "gelu_new" if (gate, activation) == ("gated", "gelu") else activation
-    pad = settings.token("pad_token_id", vocab)
-    start = settings.token("decoder_start_token_id", vocab)
     return ModelConfig(
-        vocab_size=vocab,
+        **settings.ids(settings.need("vocab_size"), "decoder_start_token_id", "pad_token_id"),
         **own | {"decoder_layers": own["decoder_layers"] or own["layers"]},
         score_scale=1.0,
         norm="pre",
@@ -43,9 +41,6 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
         positions="relative",
         embedding_scale=False,
         tied=tied,
-        pad_id=pad,
-        start_id=pad if start is None else start,
-        end_id=settings.token("eos_token_id", vocab),
     )
 
 

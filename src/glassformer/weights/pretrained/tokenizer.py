@@ -64,13 +64,9 @@ class MarianTokenizer:
         return [ids.get(piece, ids[UNKNOWN]) for piece in [*code, *pieces]]
 
     def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
-        return [self._decode([self._target_pieces.get(id, UNKNOWN) for id in ids]) for ids in batch]
-
-    def _decode(self, pieces: list[str]) -> str:
         marks = (UNKNOWN, END, PADDING, "<s>")
-        kept = [piece for piece in pieces if piece not in marks and not _LANGUAGE.fullmatch(piece)]
-        text: str = self._target.decode_pieces(kept)
-        return text.replace("▁", " ").strip()
+        kept = ([p for p in self.target_pieces(ids) if p not in marks and not _LANGUAGE.fullmatch(p)] for ids in batch)
+        return [str(self._target.decode_pieces(pieces)).replace("▁", " ").strip() for pieces in kept]
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._source_pieces.get(id, UNKNOWN) for id in ids]

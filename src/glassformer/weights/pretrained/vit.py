@@ -59,22 +59,15 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
         table = {ours: take for ours, take in table.items() if not ours.endswith("projection.bias")}
     patch = config.patch_size or 0
     shape = (config.d_model, config.channels, patch, patch)
-    squares = "embeddings.patch_embeddings.projection"
-    return (
-        table
-        | pairs({"encoder.norm": "layernorm"})
-        | {
-            "encoder.embedding.first": Take(("embeddings.cls_token",), Tensor.flatten, lambda t: (t.view(1, 1, -1),)),
-            "encoder.embedding.projection.weight": Take(
-                (f"{squares}.weight",), lambda t: t.flatten(1), lambda t: (t.view(shape),)
-            ),
-            "encoder.embedding.projection.bias": Take((f"{squares}.bias",)),
-            "encoder.embedding.positions.table": Take(
-                ("embeddings.position_embeddings",), lambda t: t[0], lambda t: (t.unsqueeze(0),)
-            ),
-            "head.bias": Take(("classifier.bias",)),
-        }
-    )
+    squares, positions = "embeddings.patch_embeddings.projection", "embeddings.position_embeddings"
+    own = {
+        "first": Take(("embeddings.cls_token",), Tensor.flatten, lambda t: (t.view(1, 1, -1),)),
+        "projection.weight": Take((f"{squares}.weight",), lambda t: t.flatten(1), lambda t: (t.view(shape),)),
+        "projection.bias": Take((f"{squares}.bias",)),
+        "positions.table": Take((positions,), lambda t: t[0], lambda t: (t.unsqueeze(0),)),
+    }
+    table |= pairs({"encoder.norm": "layernorm"}) | {f"encoder.embedding.{name}": take for name, take in own.items()}
+    return table | {"head.bias": Take(("classifier.bias",))}
 
 
 FAMILY = Family(
