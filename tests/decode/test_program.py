@@ -46,7 +46,7 @@ def model_of(options):
 @torch.inference_mode()
 def logits_of(writer, beams, steps=6):
     """What it says of tokens that beams trade, with two sentences leaving on the way."""
-    generator, found = torch.Generator().manual_seed(1), [writer.begin()]
+    generator, found = torch.Generator().manual_seed(1), [writer.next()]
     sentences = 5
     for step in range(steps):
         if beams > 1:
@@ -105,7 +105,7 @@ def test_a_program_finds_the_likeliest_without_all_logits(threads, wanted, kind)
         one, other = (writer_of(fast, src, None, 8, 3) for _ in range(2))
         tokens: Tensor | None = None
         for _ in range(3):
-            logits, found = (one.begin() if tokens is None else one.next(tokens)), other.next_top(tokens, wanted)
+            logits, found = one.next(tokens), other.next_top(tokens, wanted)
             assert isinstance(found, TopTokens)
             for theirs, expected in zip(found[:2], top_tokens(logits, wanted), strict=True):
                 assert torch.equal(theirs, expected)

@@ -19,6 +19,7 @@ from glassformer.decode.greedy import Greedy, RandomStreams
 from glassformer.decode.program import writer_of
 from glassformer.decode.recorded import Selector, pad_to_bucket, recorder
 from glassformer.decode.search import (
+    NO_TOKEN,
     Constraints,
     Hypothesis,
     MoreOptions,
@@ -241,7 +242,10 @@ def prepare_search(
         None if placeholders is None else placeholder_table(placeholders, src, model.config.vocab_size, limit, prefix)
     )
     writer = writer_of(model, src, src_mask, limit, search.beam)
-    constraints = Constraints(search, marks, writer.prompt_ids, table, held, given)
+    said = writer.prompt
+    if isinstance(model, DecoderOnly) and src_mask is not None:
+        said = said.masked_fill(~src_mask, NO_TOKEN)  # padding is not
+    constraints = Constraints(search, marks, said, table, held, given)
     if search.beam > 1:
         return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch, limits)
     streams = None if search.sampling is None else RandomStreams(search.sampling, src, src_mask)

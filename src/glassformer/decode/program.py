@@ -10,6 +10,7 @@ Shapes: B sentences, K beams, R rows (B K), S source, H heads, d head width, V v
 from __future__ import annotations
 
 import weakref
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,7 @@ from glassformer.model.layer import Block
 from glassformer.model.probe import GLOBAL_HOOKS
 from glassformer.model.transformer import Stack as Modules
 
+Part = TypeVar("Part")
 NORM_KINDS: dict[type[nn.Module], int] = {nn.Identity: 0, norms.LayerNorm: 1, norms.RMSNorm: 2}
 
 TOGETHER = 16  # steps of a search in one call: then whoever waits may say that they have left
@@ -43,10 +45,14 @@ def require(condition: bool) -> None:
         raise Unsupported
 
 
+def require_kind(part: object, kind: type[Part]) -> Part:
+    if not isinstance(part, kind):
+        raise Unsupported
+    return part
+
+
 def matrix(product: nn.Module) -> Matrix:
-    require(isinstance(product, KernelLinear))
-    assert isinstance(product, KernelLinear)
-    return product.linear.matrix
+    return require_kind(product, KernelLinear).linear.matrix
 
 
 def norm_of(module: nn.Module) -> Norm:
@@ -60,19 +66,19 @@ def norm_of(module: nn.Module) -> Norm:
 def layer_of(block: Block) -> Layer:
     own, cross, feed = block.self_attention, block.cross_attention, block.feed_forward
     require(own.groups == own.heads and not feed.gated and feed.activation is identity)  # relu is the product's part
-    assert isinstance(own.projection, PackedSelf)
     layer = Layer(
         self_norm=norm_of(block.self_attention_residual.norm), feed_norm=norm_of(block.feed_forward_residual.norm),
-        self_in=matrix(own.projection.whole), self_out=matrix(own.output), up=matrix(feed.up), down=matrix(feed.down),
+        self_in=matrix(require_kind(own.projection, PackedSelf).whole), self_out=matrix(own.output),
+        up=matrix(feed.up), down=matrix(feed.down),
     )  # fmt: skip
     if cross is not None:
         require(
             cross.groups == cross.heads
             and (cross.heads, cross.d_head, cross.scale) == (own.heads, own.d_head, own.scale)
         )
-        assert isinstance(cross.projection, PackedCross)
         layer.cross_norm = norm_of(block.cross_attention_residual.norm)
-        layer.cross_in, layer.cross_out = matrix(cross.projection.query), matrix(cross.output)
+        query = require_kind(cross.projection, PackedCross).query
+        layer.cross_in, layer.cross_out = matrix(query), matrix(cross.output)
     return layer
 
 
@@ -82,8 +88,7 @@ def table_of(tokens: nn.Module) -> tuple[int | None, int | None, int | None]:
         require(tokens.values.is_contiguous() and tokens.scales.is_contiguous())
         return None, address(tokens.values), address(tokens.scales)
     require(type(tokens) is nn.Embedding)
-    weight = tokens.weight
-    assert isinstance(weight, Tensor)
+    weight = require_kind(tokens.weight, Tensor)
     require(weight.dtype == torch.float32 and weight.is_contiguous())
     return address(weight), None, None
 
@@ -112,13 +117,11 @@ class Program:
     """The stacks and the head of a model that was made ready."""
 
     def __init__(self, model: EncoderDecoder) -> None:
-        head = model.head
-        require(isinstance(head, PackedHead) and isinstance(head.transform, nn.Identity))
-        assert isinstance(head, PackedHead)
-        self.encoder, self.decoder, self.head = stack_of(model.encoder), stack_of(model.decoder), matrix(head.linear)
-        assert isinstance(head.linear, KernelLinear)
-        self.kernels: Kernels = head.linear.kernels
-        self.max_rows = head.linear.max_rows
+        head = require_kind(model.head, PackedHead)
+        require(isinstance(head.transform, nn.Identity))
+        self.encoder, self.decoder, product = stack_of(model.encoder), stack_of(model.decoder), head.linear
+        self.kernels: Kernels = require_kind(product, KernelLinear).kernels
+        self.head, self.max_rows = matrix(product), require_kind(product, KernelLinear).max_rows
         crosses = [block.cross_attention for block in blocks_of(model.decoder)]
         projections = [cross.projection for cross in crosses if cross is not None]
         self.projections = [matrix(one.rest) for one in projections if isinstance(one, PackedCross)]
@@ -181,7 +184,8 @@ class ProgramWriter(Writer):
         kept = [(*past, *source) for past, source in zip(self.past, self.source, strict=True)]
         self.kept = (Kept * layers)(*(Kept(*map(address, parts)) for parts in kept))
 
-    def next(self, tokens: Tensor) -> Tensor:
+    def next(self, tokens: Tensor | None = None) -> Tensor:
+        tokens = self.prompt if tokens is None else tokens
         logits = torch.empty((len(tokens), self.program.vocab_size))
         self.read(tokens, logits.data_ptr(), Ranking())
         return logits
@@ -241,9 +245,6 @@ class ProgramWriter(Writer):
             address(self.origin), self.seen.shape[2], self.lengths.data_ptr(), self.places.data_ptr(),
             self.program.head, logits, ranking,
         )  # fmt: skip
-
-    def begin(self) -> Tensor:
-        return self.next(self.prompt)
 
     def follow(self, origin: Tensor) -> None:
         self.origin = origin

@@ -173,7 +173,7 @@ class Recorder:
         """
         writer, constraints, selector = start()
         selector.going[real:] = False
-        selector.advance(writer.begin(), constraints)
+        selector.advance(writer.next(), constraints)
         cache = writer.cache
         recording = self.recordings.get(key)
         if recording is None:

@@ -213,16 +213,6 @@ def check_stream(search: Search) -> Search:
 NEVER = float("-inf")
 
 
-def penalised(logits: Tensor, history: Tensor, penalty: float) -> Tensor:
-    """Tokens that a row has written (R, L) made less likely, by `penalty`."""
-    if penalty == 1:
-        return logits
-    written = torch.zeros_like(logits).scatter_reduce(
-        1, history.clamp_min(0), (history != NO_TOKEN).type_as(logits), "amax"
-    )
-    return torch.where(written > 0, torch.where(logits < 0, logits * penalty, logits / penalty), logits)
-
-
 def without_repeats(logits: Tensor, history: Tensor, length: Tensor, n: int, end: int) -> Tensor:
     """Forbid what would repeat an n-gram, `length` (1) being the number of tokens that `history` (R, L) holds."""
     if n == 0 or history.shape[1] < n:
@@ -306,7 +296,10 @@ class Constraints:
         beams = logits.shape[0] // self.prompt.shape[0]
         if not self.search.allows_repetition:
             written = torch.cat((self.prompt.repeat_interleave(beams, 0), history), dim=1)
-            logits = penalised(logits, written, self.search.repetition_penalty)
+        if (penalty := self.search.repetition_penalty) != 1:
+            real = (written != NO_TOKEN).type_as(logits)
+            said = torch.zeros_like(logits).scatter_reduce(1, written.clamp_min(0), real, "amax") > 0
+            logits = torch.where(said, torch.where(logits < 0, logits * penalty, logits / penalty), logits)
         allowed, total = logits, normaliser(logits)
         if n := self.search.no_repeat_ngram:
             allowed = without_repeats(logits, written, step + self.prompt.shape[1], n, self.marks.end)

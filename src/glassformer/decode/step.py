@@ -23,7 +23,7 @@ from glassformer.common.errors import ConfigError
 from glassformer.decode.beam import Beam
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.kernels import Kernels, Linear, Packed, cpu_supports, kernels_for
-from glassformer.decode.search import NO_TOKEN, Constraints, TopTokens
+from glassformer.decode.search import Constraints, TopTokens
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
 from glassformer.model.cache import LayerCache
@@ -287,34 +287,20 @@ class Writer:
         self.cache: Cache = model.new_cache(self.prompt.shape[1] + limit, beams)
         self.cache.attend = step_attention
 
-    @property
-    def prompt_ids(self) -> Tensor:
-        """The prompt's ids, without its padding."""
-        if self.memory is not None or self.mask is None:
-            return self.prompt
-        return self.prompt.masked_fill(~self.mask, NO_TOKEN)
-
     @disable_cudnn_sdp
-    def begin(self) -> Tensor:
-        """Logits (B, V) after the prompt."""
+    def next(self, tokens: Tensor | None = None) -> Tensor:
+        """Logits (B K, V) after one more token (B K, 1) of every row; without tokens (B, V), after the prompt."""
+        ids = self.prompt if tokens is None else tokens
         if isinstance(self.model, DecoderOnly):
-            logits: Tensor = self.model(self.prompt, self.mask, self.cache)
-            return logits[:, -1].float()
-        return self.next(self.prompt)
-
-    @disable_cudnn_sdp
-    def next(self, tokens: Tensor) -> Tensor:
-        """Logits (B K, V) after one more token (B K, 1) of every row."""
-        if isinstance(self.model, DecoderOnly):
-            logits: Tensor = self.model(tokens, None, self.cache)
+            logits: Tensor = self.model(ids, self.mask if tokens is None else None, self.cache)
         else:
             assert self.memory is not None
-            logits = self.model.decode(tokens, self.memory, self.mask, self.cache)
+            logits = self.model.decode(ids, self.memory, self.mask, self.cache)
         return logits[:, -1].float()
 
     def next_top(self, tokens: Tensor | None, top_count: int | None) -> Tensor | TopTokens:
-        """Logits as from `next`, or from `begin` without tokens; perhaps only the `top_count` highest of each row."""
-        return self.begin() if tokens is None else self.next(tokens)
+        """Logits as from `next`; perhaps only the `top_count` highest of each row."""
+        return self.next(tokens)
 
     def run_steps(self, selector: Greedy | Beam, constraints: Constraints) -> int:
         """Read the tokens that were chosen last, and choose the next ones, for as many steps as can be made at once and

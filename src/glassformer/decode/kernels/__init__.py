@@ -29,19 +29,8 @@ from torch.nn import functional as F
 
 from glassformer.common.errors import one_of
 from glassformer.common.files import write_bytes
-from glassformer.decode.kernels.structures import (
-    COUNT,
-    POINTER,
-    WHOLE,
-    Attention,
-    Bans,
-    Beams,
-    Greedy,
-    Source,
-    Stack,
-    Step,
-)
-from glassformer.decode.kernels.structures import Matrix as CMatrix
+from glassformer.decode.kernels import structures as c
+from glassformer.decode.kernels.structures import COUNT, POINTER, WHOLE
 from glassformer.weights.quantized import Matrix, dequantize, quantize_by_max
 
 HERE = Path(__file__).parent
@@ -128,16 +117,13 @@ def supported_levels() -> list[Level]:
 
 def load_library(level: Level) -> ctypes.CDLL:
     """The library for such a processor; kept in the user's cache for the next time."""
-    flags = level.flags
     sources = sorted(HERE.glob("*.[ch]"))
-    key = repr((flags, FLAGS)).encode() + b"".join(file.read_bytes() for file in sources)
+    key = repr((level.flags, FLAGS)).encode() + b"".join(file.read_bytes() for file in sources)
     folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "glassformer"
-    files = [file for file in sources if file.suffix == ".c"]
+    kept = folder / f"kernels-{hashlib.sha256(key).hexdigest()[:16]}.so"
     # Without the compiler's own OpenMP library: its functions are found in PyTorch's, and with them its threads.
     show_openmp()
-    return build_library(
-        folder / f"kernels-{hashlib.sha256(key).hexdigest()[:16]}.so", files, (*FLAGS, *flags, "-fopenmp")
-    )
+    return build_library(kept, [file for file in sources if file.suffix == ".c"], (*FLAGS, *level.flags, "-fopenmp"))
 
 
 def show_openmp() -> None:
@@ -201,15 +187,15 @@ ENTRIES = 256  # of a cache: worth a thread
 SENTENCES = 16  # of a beam search: worth a thread
 
 SIGNATURES = {
-    "product": [COUNT, ctypes.POINTER(CMatrix), WHOLE, POINTER, POINTER, POINTER],
-    "attend": [COUNT, WHOLE, ctypes.POINTER(Attention)],
-    "encode": [COUNT, ctypes.POINTER(Stack), WHOLE, WHOLE, *[POINTER] * 3, WHOLE, ctypes.POINTER(Source)],
-    "decoder_step": [COUNT, ctypes.POINTER(Stack), ctypes.POINTER(Step)],
+    "product": [COUNT, ctypes.POINTER(c.Matrix), WHOLE, POINTER, POINTER, POINTER],
+    "attend": [COUNT, WHOLE, ctypes.POINTER(c.Attention)],
+    "encode": [COUNT, ctypes.POINTER(c.Stack), WHOLE, WHOLE, *[POINTER] * 3, WHOLE, ctypes.POINTER(c.Source)],
+    "decoder_step": [COUNT, ctypes.POINTER(c.Stack), ctypes.POINTER(c.Step)],
     "normalise": [COUNT, WHOLE, WHOLE, POINTER, POINTER],
     "highest": [COUNT, WHOLE, WHOLE, WHOLE, POINTER, POINTER, POINTER],
-    "choose_greedy": [ctypes.POINTER(Greedy)],
-    "choose_beams": [COUNT, ctypes.POINTER(Beams)],
-    "beam_search": [COUNT, COUNT, *(ctypes.POINTER(one) for one in (Stack, Step, Beams, Bans)), WHOLE, WHOLE],
+    "choose_greedy": [ctypes.POINTER(c.Greedy)],
+    "choose_beams": [COUNT, ctypes.POINTER(c.Beams)],
+    "beam_search": [COUNT, COUNT, *(ctypes.POINTER(one) for one in (c.Stack, c.Step, c.Beams, c.Bans)), WHOLE, WHOLE],
 }  # of the C functions
 
 
@@ -245,7 +231,7 @@ class Linear:
 
     def __init__(self, packed: Packed, bias: Tensor | None = None, relu: bool = False) -> None:
         self.packed, self.bias, self.relu = packed, bias, relu
-        self.matrix = CMatrix(
+        self.matrix = c.Matrix(
             KINDS[packed.kind], relu, packed.inputs, packed.outputs, packed.table.data_ptr(), address(packed.scales),
             address(packed.excess), address(bias),
         )  # fmt: skip
@@ -296,14 +282,14 @@ class Kernels:
         new_k, new_v = (None, None) if new is None else (new[0].data_ptr(), new[1].data_ptr())
         # Along an axis that all share there is nowhere to step.
         steps = [0] * 4 if bias is None else [s if n > 1 else 0 for n, s in zip(bias.shape, bias.stride(), strict=True)]
-        arguments = Attention(
+        arguments = c.Attention(
             len(q) // sentences, heads, d, entries, room, q.data_ptr(), new_k, new_v, q.stride(0), k.data_ptr(),
             v.data_ptr(), address(bias), tuple(steps), None, 0, 0, scale, y.data_ptr(), None,
         )  # fmt: skip
         check_memory(self._library.attend(threads(sentences * heads * entries // ENTRIES), sentences, arguments))
         return y
 
-    def encode(self, stack: Stack, ids: Tensor, lengths: Tensor, sources: ctypes.Array[Source]) -> Tensor:
+    def encode(self, stack: c.Stack, ids: Tensor, lengths: Tensor, sources: ctypes.Array[c.Source]) -> Tensor:
         """What an encoder makes of ids (B, S), of which `lengths` (B) count: their rows (R, D). See stack.c."""
         memory = torch.empty((int(lengths.sum()), stack.width))
         check_memory(
@@ -314,7 +300,7 @@ class Kernels:
         )  # fmt: skip
         return memory
 
-    def step(self, stack: Stack, step: Step) -> None:
+    def step(self, stack: c.Stack, step: c.Step) -> None:
         """One more token of each row. See stack.c."""
         check_memory(self._library.decoder_step(torch.get_num_threads(), stack, step))
 
@@ -332,15 +318,15 @@ class Kernels:
         self._library.highest(threads(rows), rows, size, count, logits.data_ptr(), best.data_ptr(), places.data_ptr())
         return best, places
 
-    def choose_greedy(self, greedy: Greedy) -> None:
+    def choose_greedy(self, greedy: c.Greedy) -> None:
         """A step of greedy search. See choose.c."""
         self._library.choose_greedy(greedy)
 
-    def choose_beams(self, beams: Beams) -> None:
+    def choose_beams(self, beams: c.Beams) -> None:
         """A step of beam search. See choose.c."""
         check_memory(self._library.choose_beams(threads(beams.sentences // SENTENCES), beams))
 
-    def search(self, stack: Stack, step: Step, beams: Beams, bans: Bans | None, few: int, most: int) -> int:
+    def search(self, stack: c.Stack, step: c.Step, beams: c.Beams, bans: c.Bans | None, few: int, most: int) -> int:
         """Steps of beam search, and how many they were. See stack.c."""
         choosing = threads(beams.sentences // SENTENCES)
         made = int(self._library.beam_search(torch.get_num_threads(), choosing, stack, step, beams, bans, few, most))
