@@ -17,7 +17,7 @@ from glassformer.common.errors import ConfigError
 from glassformer.data.randomness import random_numbers
 from glassformer.data.shapes import Batch as Batch
 from glassformer.data.shapes import BatchOptions as BatchOptions
-from glassformer.data.shapes import Shape, assign, leftover_moves, plan_shapes
+from glassformer.data.shapes import Shape, assign, move_leftovers, plan_shapes
 from glassformer.data.store import Store
 from glassformer.data.vocabulary import END, PAD, START
 
@@ -124,7 +124,7 @@ class Batches:
         del key
         counts = np.bincount(buckets, minlength=len(self.shapes))
         parts = np.split(order, np.cumsum(counts)[:-1])
-        for number, larger, over in leftover_moves(self.shapes, counts.tolist()):
+        for number, larger, over in move_leftovers(self.shapes, counts.tolist()):
             parts[number], rest = parts[number][: -int(over)], parts[number][-int(over) :]
             parts[larger] = np.concatenate([parts[larger], rest])
         order = np.concatenate(parts)

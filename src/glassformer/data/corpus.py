@@ -50,10 +50,8 @@ class Corpus:
 
     def __post_init__(self) -> None:
         files = self.src is not None or self.tgt is not None
-        given = [
-            name for name in ("text", "tsv", "jsonl", "images", "hub", "builtin") if getattr(self, name) is not None
-        ]
-        given = (["src and tgt"] if files else []) + given
+        single = ("text", "tsv", "jsonl", "images", "hub", "builtin")
+        given = ["src and tgt"] * files + [name for name in single if getattr(self, name) is not None]
         if len(given) != 1:
             raise ConfigError(
                 f"a corpus has exactly one of `src` with `tgt`, `text`, `tsv`, `jsonl`, `images`, `hub` or "

@@ -117,13 +117,11 @@ class LabelledTokenizer(Tokenizer):
 class ImageTokenizer(LabelledTokenizer):
     """The same for images: the ids are the pixels."""
 
+    tgt_size: int = BRIGHTEST + 1
+
     def __init__(self, labels: Labels) -> None:
         nothing = tokenizers.models.WordLevel({SPECIALS[UNK]: UNK}, unk_token=SPECIALS[UNK])
         super().__init__(Tokenizer(Vocabulary(tokenizers.Tokenizer(nothing))), labels)
-
-    @property
-    def tgt_size(self) -> int:
-        return BRIGHTEST + 1
 
     def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert self.labels.image is not None

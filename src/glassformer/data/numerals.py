@@ -241,17 +241,14 @@ def _money(style: str, first: int, number: int, target: str, whole: bool = False
     """A sum with cents, from 0.00 on, or a whole one, from 1 on; the currencies take turns."""
     count, currency = divmod(first + number, len(CURRENCIES))
     amount = count + 1 if whole else count / 100
-    format_money = partial(_format_money, amount, CURRENCIES[currency], style, whole)
-    return format_money("en_US"), format_money(LOCALES[target])
+    format_currency = partial(_libraries()[2].format_currency, amount, CURRENCIES[currency])
 
+    def written(locale: str) -> str:
+        place, bare = _locale(locale), whole and style == "standard"
+        pattern = place.currency_formats["standard"].pattern.replace(".00", "") if bare else None
+        return _plain(format_currency(pattern, locale=place, format_type=style, currency_digits=not whole))
 
-def _format_money(amount: float, currency: str, style: str, whole: bool, locale: str) -> str:
-    place = _locale(locale)
-    pattern = place.currency_formats["standard"].pattern.replace(".00", "") if whole and style == "standard" else None
-    text = _libraries()[2].format_currency(
-        amount, currency, pattern, locale=place, format_type=style, currency_digits=not whole
-    )
-    return _plain(text)
+    return written("en_US"), written(LOCALES[target])
 
 
 def _by_length(

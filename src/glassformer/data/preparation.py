@@ -80,7 +80,10 @@ def prepare(
     if not corpora:
         raise ConfigError("there is no corpus to prepare; name at least one")
     weights = [corpus.weight for corpus in corpora]
-    fingerprint = _fingerprint(corpora, tokenizer, options)
+    # Changes when anything that enters the store changes. The weights do not: they act when batches are planned.
+    inputs = [entry for corpus in corpora for entry in corpus_state(corpus)]
+    described = [VERSION, inputs, dataclasses.asdict(options), tokenizer.fingerprint()]
+    fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
     meta = read_meta(folder)
     if meta is not None and meta["fingerprint"] == fingerprint:
         try:
@@ -208,13 +211,6 @@ class Encoder:
         for side, (ids, _), unknown in zip(SIDES, kept, self.unknown, strict=True):
             report[f"{side}_unknown"] = int(np.isin(ids, unknown).sum())
         return number, len(chunk), kept, report
-
-
-def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, options: FilterOptions) -> str:
-    """Changes when anything that enters the store changes. The weights do not: they act when batches are planned."""
-    inputs = [entry for corpus in corpora for entry in corpus_state(corpus)]
-    described = [VERSION, inputs, dataclasses.asdict(options), tokenizer.fingerprint()]
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def corpus_state(corpus: Corpus) -> list[object]:

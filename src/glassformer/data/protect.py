@@ -73,16 +73,14 @@ _NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")
 
 def spans(text: str) -> list[Span]:
     """The stretches of `text` to be kept as they are, in order; none overlaps another, and none is empty."""
-    return list(_cached_spans(text)) if len(text) <= SHORT else _spans(text)
+    return list((_cached_spans if len(text) <= SHORT else _spans)(text))
 
 
-def _spans(text: str) -> list[Span]:
-    return [match.span() for match in _KEPT.finditer(text) if match[0]] if _SIGN.search(text) else []
+def _spans(text: str) -> tuple[Span, ...]:
+    return tuple(match.span() for match in _KEPT.finditer(text) if match[0]) if _SIGN.search(text) else ()
 
 
-@lru_cache(maxsize=64)  # a sentence is asked for several times on its way to the model
-def _cached_spans(text: str) -> tuple[Span, ...]:
-    return tuple(_spans(text))
+_cached_spans = lru_cache(maxsize=64)(_spans)  # a sentence is asked for several times on its way to the model
 
 
 def map_outside_spans(text: str, change: Callable[[str], str]) -> str:

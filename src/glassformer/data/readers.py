@@ -74,7 +74,14 @@ def _read(corpus: Corpus) -> Items[Pair]:
         return ((image_to_text(image), label) for image, label in zip(*load_images(corpus), strict=True))
     if corpus.hub is not None:
         return _hub(corpus.hub, corpus)
-    return _builtin(corpus)
+    if corpus.exact:
+        from glassformer.data.exact_source import draw
+
+        return (("", text) for text in draw(corpus.split, corpus.seed, corpus.size))
+    from glassformer.data.numerals import generate
+
+    kinds = corpus.builtin == "kinds"
+    return iter(generate(corpus.split, seed=corpus.seed, size=corpus.size, target=corpus.target, kinds=kinds))
 
 
 def _aligned(src: Path, tgt: Path) -> Items[Pair]:
@@ -156,26 +163,14 @@ def _hub(name: str, corpus: Corpus) -> Items[Pair]:
 def _pair_of_row(row: Any, corpus: Corpus, where: str) -> Pair | DataError:
     if not isinstance(row, dict):
         return DataError(f"{where}: expected an object with `{corpus.src_key}` and `{corpus.tgt_key}`, got {row!r:.60}")
+    columns = list(map(str, row))
     for key in (corpus.src_key, corpus.tgt_key):
         if key not in row:
-            hint = (
-                did_you_mean(key, map(str, row)) or f"; set `src_key` and `tgt_key` to two of {one_of(map(str, row))}"
-            )
+            hint = did_you_mean(key, columns) or f"; set `src_key` and `tgt_key` to two of {one_of(columns)}"
             return DataError(f"{where}: no `{key}`{hint}")
         if not isinstance(row[key], str):
             return DataError(f"{where}: `{key}` must be a string, got {row[key]!r:.60}")
     return row[corpus.src_key], row[corpus.tgt_key]
-
-
-def _builtin(corpus: Corpus) -> Iterator[Pair]:
-    if corpus.exact:
-        from glassformer.data.exact_source import draw
-
-        return (("", text) for text in draw(corpus.split, corpus.seed, corpus.size))
-    from glassformer.data.numerals import generate
-
-    kinds = corpus.builtin == "kinds"
-    return iter(generate(corpus.split, seed=corpus.seed, size=corpus.size, target=corpus.target, kinds=kinds))
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -277,16 +272,11 @@ def image_to_text(image: NDArray[np.uint8]) -> str:
 def load_images(corpus: Corpus) -> tuple[NDArray[np.uint8], list[str]]:
     """The images of a corpus (n, channels, side, side), and their labels."""
     images, labels = digits(corpus.split, corpus.seed) if corpus.images is None else read_images(Path(corpus.images))
-    steps = range(-corpus.shift, corpus.shift + 1)
-    moved = [shift_images(images, down, right) for down in steps for right in steps]
+    side, most = images.shape[2], corpus.shift
+    wide = np.pad(images, ((0, 0), (0, 0), (most, most), (most, most)))  # what comes in is dark
+    starts = range(2 * most, -1, -1)
+    moved = [wide[:, :, top : top + side, left : left + side] for top in starts for left in starts]
     return np.concatenate(moved), labels * len(moved)
-
-
-def shift_images(images: NDArray[np.uint8], down: int, right: int) -> NDArray[np.uint8]:
-    """Moved by some pixels; what comes in is dark."""
-    side, edge = images.shape[2], max(abs(down), abs(right))
-    wide = np.pad(images, ((0, 0), (0, 0), (edge, edge), (edge, edge)))
-    return wide[:, :, edge - down : edge - down + side, edge - right : edge - right + side]
 
 
 def read_images(path: Path) -> tuple[NDArray[np.uint8], list[str]]:

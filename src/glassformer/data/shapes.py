@@ -44,9 +44,6 @@ class Shape:
     def cells(self) -> int:
         return self.rows * self.width
 
-    def holds(self, other: Shape) -> bool:
-        return self.src >= other.src and self.tgt >= other.tgt
-
 
 @dataclass(frozen=True)
 class BatchOptions:
@@ -116,9 +113,9 @@ def assign(shapes: Sequence[Shape], src: Lengths, tgt: Lengths) -> NDArray[np.ui
     return bucket
 
 
-def leftover_moves(shapes: Sequence[Shape], counts: Sequence[float]) -> list[tuple[int, int, float]]:
-    """(from, to, how many pairs): what is left over in one shape and cheaper in a larger one, in order."""
-    counts = list(counts)
+def move_leftovers(shapes: Sequence[Shape], counts: list[float]) -> list[tuple[int, int, float]]:
+    """(from, to, how many pairs): what is left over in one shape and cheaper in a larger one, in order; `counts` are
+    afterwards as these moves leave them."""
     found = []
     for number, shape in enumerate(shapes):
         over = counts[number] % shape.rows
@@ -132,7 +129,8 @@ def leftover_moves(shapes: Sequence[Shape], counts: Sequence[float]) -> list[tup
 
 def next_larger(shapes: Sequence[Shape], number: int) -> int | None:
     """The smallest shape that holds all pairs of another."""
-    return next((n for n in range(number + 1, len(shapes)) if shapes[n].holds(shapes[number])), None)
+    own, larger = shapes[number], range(number + 1, len(shapes))
+    return next((n for n in larger if shapes[n].src >= own.src and shapes[n].tgt >= own.tgt), None)
 
 
 def _edges(longest: int, grain: int) -> NDArray[np.int64]:
@@ -182,19 +180,15 @@ class _Search:
 
     def settle(self, chosen: list[Widths]) -> tuple[list[Shape], list[float]]:
         """The shapes, smallest first, and how many pairs each has once the leftovers have moved."""
-        sizes = sorted(
-            {(int(self.edges[s]), int(self.edges[t])) for s, t in chosen}, key=lambda size: (sum(size), size)
-        )
-        shapes = [Shape(self._rows(max(size)), *size) for size in sizes]
+        sizes = {(int(self.edges[s]), int(self.edges[t])) for s, t in chosen}
+        shapes = [Shape(self._rows(max(size)), *size) for size in sorted(sizes, key=lambda size: (sum(size), size))]
         src, tgt = self.edges[self.src], self.edges[self.tgt]
         bucket = np.full(len(src), len(shapes) - 1)
         for number in reversed(range(len(shapes))):
             bucket[(src <= shapes[number].src) & (tgt <= shapes[number].tgt)] = number
         counts: list[float] = np.bincount(bucket, self.count, minlength=len(shapes)).tolist()
         shapes = self._even(shapes, counts)
-        for number, larger, over in leftover_moves(shapes, counts):
-            counts[number] -= over
-            counts[larger] += over
+        move_leftovers(shapes, counts)
         return shapes, counts
 
     def _even(self, shapes: list[Shape], counts: list[float]) -> list[Shape]:

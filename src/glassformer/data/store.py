@@ -74,10 +74,10 @@ class Store:
     def __len__(self) -> int:
         return self.pairs
 
-    def with_noise(self, noise: Noise, seed: int) -> Store:
+    def with_noise(self, noise: Noise, seed: int, epoch: int = 0) -> Store:
         """The same texts as pairs: the noised text, and what the model must predict."""
         other = copy(self)
-        other._noise = (noise, seed, 0)
+        other._noise = (noise, seed, epoch)
         return other
 
     @property
@@ -86,11 +86,7 @@ class Store:
 
     def at(self, epoch: int) -> Store:
         """The store with the noise of an epoch."""
-        if self._noise is None:
-            return self
-        other = copy(self)
-        other._noise = (*self._noise[:2], epoch)
-        return other
+        return self if self._noise is None else self.with_noise(*self._noise[:2], epoch)
 
     def lengths(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """How many ids each source and each target has, without start and end."""

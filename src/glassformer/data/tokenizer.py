@@ -217,8 +217,7 @@ class Tokenizer:
     @cached_property
     def placeholders(self) -> str:
         """The characters that stand for what must not change; empty for a model trained without them."""
-        known = [mark for mark in PLACEHOLDERS if mark in self._target.alphabet and mark in self._source.alphabet]
-        return "".join(known)
+        return "".join(mark for mark in PLACEHOLDERS if mark in self._target.alphabet & self._source.alphabet)
 
     def toward(self, language: str) -> Tokenizer:
         """The same, with the tag of `language` put before every source."""

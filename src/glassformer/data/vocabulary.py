@@ -131,7 +131,9 @@ def learn_vocabulary(texts: list[str], options: TokenizerOptions, tags: Sequence
             f"characters of the data need {least}; set tokenizer.vocab_size above that"
         )
     learn_pieces = _learn_bpe if options.kind == "bpe" else _learn_unigram
-    rust = learn_pieces(_without_rare(texts, alphabet), alphabet, reserved, options)
+    # A gap stands where a character will be written in bytes, so that no piece is learnt across it.
+    rare = re.compile(f"[^{re.escape(''.join(alphabet))} ]")
+    rust = learn_pieces((rare.sub(" ", text) for text in texts), alphabet, reserved, options)
     size: int = rust.get_vocab_size()
     if size < options.vocab_size:
         raise ConfigError(
@@ -155,12 +157,6 @@ def _alphabet(texts: list[str]) -> list[str]:
     while ranked and (ranked[0][1] < 2 or ranked[0][1] <= uncovered):
         uncovered -= ranked.pop(0)[1]
     return [character for character, _ in reversed(ranked)]
-
-
-def _without_rare(texts: list[str], alphabet: list[str]) -> Iterator[str]:
-    """`texts` with a gap where a character will be written in bytes, so that no piece is learnt across it."""
-    outside = re.compile(f"[^{re.escape(''.join(alphabet))} ]")
-    return (outside.sub(" ", text) for text in texts)
 
 
 def _learn_bpe(

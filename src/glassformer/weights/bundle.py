@@ -212,17 +212,15 @@ def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None =
 
 def check_tensors(folder: Path, model: Model, tensors: dict[str, Tensor], stored_as: Weights) -> None:
     """Every tensor that the model wants is there, and no other."""
+    small = stored_as == "int8"
+    whole = quantizable(model) if small else []
     shapes = {name: tensor.shape for name, tensor in weights(model).items()}
-    may_lack: set[str] = set()
-    if stored_as == "int8":
-        shapes |= {scales_name(name): shapes[name][:1] for name in quantizable(model)}
-        may_lack = {name for name, _ in model.named_buffers()}
-    whole = set(quantizable(model)) if stored_as == "int8" else set()
+    shapes |= {scales_name(name): shapes[name][:1] for name in whole}
+    computed = {name for name, _ in model.named_buffers()} if small else set[str]()
     for name in [*shapes, *tensors]:
-        missing = name not in tensors
-        if missing and name in may_lack:
+        if name not in tensors and name in computed:
             continue
-        unlike = missing or name not in shapes or tensors[name].shape != shapes[name]
+        unlike = name not in tensors or name not in shapes or tensors[name].shape != shapes[name]
         if unlike or not (tensors[name].dtype == torch.int8 if name in whole else tensors[name].is_floating_point()):
             raise WeightsError(f"{folder}: the weights do not fit config.json at `{name}`")
 
@@ -305,10 +303,9 @@ def reloader(folder: Path, load: Callable[[Path], Some]) -> Callable[[], Some]:
     folder = folder.resolve()
 
     def file_states() -> list[tuple[str, int, int]]:
-        files = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".bin", ".json", ".xz")]
-        return [
-            (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.name != "scores.json"
-        ]
+        kinds = (".safetensors", ".bin", ".json", ".xz")
+        files = [file for file in sorted(folder.iterdir()) if file.suffix in kinds and file.name != "scores.json"]
+        return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
 
     before = file_states()
 

@@ -100,7 +100,13 @@ def fetch(name: str, revision: str | None = None, offline: bool = False) -> Path
         wanted.append(SINGLE)
     else:
         download(client, name, info.sha, [there[INDEX]])
-        wanted += [INDEX, *shards(name, folder_of(client, name, info.sha), there)]
+        wanted += [INDEX, *weight_map(folder_of(client, name, info.sha))]
+    for file in wanted:
+        if file not in there:  # one of the shards
+            raise WeightsError(
+                f"{name} lacks {file}, which its {INDEX} names{did_you_mean(file, there)}; its owner must mend that, "
+                f"or name a revision that is whole"
+            )
     download(client, name, info.sha, [there[file] for file in [*wanted, "config.json"]])
     with hub_errors(name, revision):  # last: it records the revision's commit, which must be whole by then
         path = client.hf_hub_download(name, "config.json", revision=revision or DEFAULT)
@@ -178,23 +184,18 @@ def weight_map(folder: Path) -> list[str]:
     return sorted(set(table.values()))
 
 
-def shards(name: str, folder: Path, there: dict[str, Any]) -> list[str]:
-    files = weight_map(folder)
-    for file in files:
-        if file not in there:
-            raise WeightsError(
-                f"{name} lacks {file}, which its {INDEX} names{did_you_mean(file, there)}; its owner must mend that, "
-                f"or name a revision that is whole"
-            )
-    return files
-
-
 def download(client: ModuleType, name: str, commit: str, files: list[Any]) -> None:
-    """Fetch what the cache lacks, and compare each file with the hash that the hub gives."""
+    """Fetch what the cache lacks, where there is room, and compare each file with the hash that the hub gives."""
     missing = [
         one for one in files if not isinstance(client.try_to_load_from_cache(name, one.rfilename, revision=commit), str)
     ]
-    check_disk(Path(client.constants.HF_HUB_CACHE), name, sum(one.size or 0 for one in missing))
+    cache, size = Path(client.constants.HF_HUB_CACHE), sum(one.size or 0 for one in missing)
+    place = next(one for one in (cache, *cache.parents) if one.is_dir())
+    if size > (free := shutil.disk_usage(place).free):
+        raise WeightsError(
+            f"{name} takes {size / 1e6:,.0f} MB more, but {place} has {free / 1e6:,.0f} MB free; make room, or set "
+            f"HF_HUB_CACHE to a folder on another disk"
+        )
     for one in missing:
         with hub_errors(name, commit, one.rfilename):
             resume_download(client, name, commit, one)
@@ -235,16 +236,6 @@ def resume_download(client: ModuleType, name: str, commit: str, one: Any) -> Non
             longest.replace(blob)
         for path in partial:
             path.unlink(missing_ok=True)
-
-
-def check_disk(cache: Path, name: str, size: int) -> None:
-    place = next(one for one in (cache, *cache.parents) if one.is_dir())
-    free = shutil.disk_usage(place).free
-    if size > free:
-        raise WeightsError(
-            f"{name} takes {size / 1e6:,.0f} MB more, but {place} has {free / 1e6:,.0f} MB free; make room, or set "
-            f"HF_HUB_CACHE to a folder on another disk"
-        )
 
 
 def hashes(one: Any, path: Path) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from glassformer.common.errors import ConfigError, WeightsError, nearest
 from glassformer.common.files import read_json, read_tensors, write_tensors, write_text
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.model.transformer import Head
-from glassformer.weights.quantized import weights
+from glassformer.weights.quantized import set_weights, weights
 
 FORMAT, FORMAT_VERSION = "glassformer-adapter", 1
 NUMBERS, TENSORS = "adapter.json", "adapter.safetensors"
@@ -105,10 +105,8 @@ def merged(tensors: Mapping[str, Tensor], scale: float) -> dict[str, Tensor]:
 def merged_model(model: Some, scale: float) -> Some:
     """A model of plain matrices that computes the same."""
     made = type(model)(model.config)
-    own = weights(made)
-    for name, tensor in merged(weights(model), scale).items():
-        own[name].copy_(tensor)
-    return made.to(next(iter(model.parameters())).device).eval()
+    set_weights(made, merged(weights(model), scale))
+    return made.eval()
 
 
 def digest(tensors: Mapping[str, Tensor]) -> str:

@@ -71,7 +71,7 @@ class Settings:
             value = value[0] if value else None
         return value if isinstance(value, int) and 0 <= value < vocab_size else None
 
-    def ids(self, vocab_size: int, *start: str) -> dict[str, int | None]:
+    def ids(self, vocab_size: int, *start: str) -> dict[str, Any]:
         """The vocabulary's size and its special tokens; the start is the first of these names that there is."""
         starts = (self.token(name, vocab_size) for name in start)
         return {

@@ -67,6 +67,8 @@ class PublishedTokenizer(Tokenizer):
     """
 
     input_map: IdMap
+    tags: tuple[str, ...] = ()
+    placeholders: str = ""
 
     def __init__(self, folder: Path, corpus: Corpus | None = None) -> None:
         settings = read_config(folder)
@@ -96,14 +98,6 @@ class PublishedTokenizer(Tokenizer):
     @property
     def tgt_size(self) -> int:
         return int(self.sizes["vocab_size"] or 0)
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def placeholders(self) -> str:
-        return ""
 
     @property
     def pieces(self) -> tuple[dict[int, str], dict[int, str]]:
@@ -203,7 +197,7 @@ def shades(folder: Path, channels: int) -> PixelScaling | None:
 
 def named_labels(folder: Path) -> tuple[str, ...]:
     """The names that a published model's settings give its labels."""
-    named = (read_json(folder / SETTINGS) or {}).get("id2label")
+    named: Any = (read_json(folder / SETTINGS) or {}).get("id2label")
     numbers = sorted(named, key=lambda number: (len(number), number)) if isinstance(named, dict) else ()
     return tuple(str(named[number]) for number in numbers)
 

@@ -296,12 +296,13 @@ MBART25 = [
     "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP", "nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN",
     "zh_CN",
 ]  # fmt: skip
-MBART50_MORE = [
+MBART50 = [
+    *MBART25,
     "af_ZA", "az_AZ", "bn_IN", "fa_IR", "he_IL", "hr_HR", "id_ID", "ka_GE", "km_KH", "mk_MK", "ml_IN", "mn_MN",
     "mr_IN", "pl_PL", "ps_AF", "pt_XX", "sv_SE", "sw_KE", "ta_IN", "te_IN", "th_TH", "tl_XX", "uk_UA", "ur_PK",
     "xh_ZA", "gl_ES", "sl_SI",
 ]  # fmt: skip
-MBART50 = MBART25 + MBART50_MORE
+
 M2M100 = [
     "af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br", "bs", "ca", "ceb", "cs", "cy", "da", "de", "el",
     "en", "es", "et", "fa", "ff", "fi", "fr", "fy", "ga", "gd", "gl", "gu", "ha", "he", "hi", "hr", "ht", "hu",
@@ -310,9 +311,7 @@ M2M100 = [
     "ro", "ru", "sd", "si", "sk", "sl", "so", "sq", "sr", "ss", "su", "sv", "sw", "ta", "th", "tl", "tn", "tr",
     "uk", "ur", "uz", "vi", "wo", "xh", "yi", "yo", "zh", "zu",
 ]  # fmt: skip
-WMT21 = [
-    "en", "ha", "is", "ja", "cs", "ru", "zh", "de",
-]  # fmt: skip
+WMT21 = ["en", "ha", "is", "ja", "cs", "ru", "zh", "de"]
 NLLB = [
     "ace_Arab", "ace_Latn", "acm_Arab", "acq_Arab", "aeb_Arab", "afr_Latn", "ajp_Arab", "aka_Latn", "amh_Ethi",
     "apc_Arab", "arb_Arab", "ars_Arab", "ary_Arab", "arz_Arab", "asm_Beng", "ast_Latn", "awa_Deva", "ayr_Latn",

@@ -169,13 +169,10 @@ class FastTokenizer:
             first = (first.rstrip(" ") if inside else first) + piece.removeprefix(INSIDE) + after
         return first
 
-    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._encode(texts, marked=True)
-
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._encode(texts, marked=False)
+        return self.encode_source(texts, marked=False)
 
-    def _encode(self, texts: Sequence[str], marked: bool) -> list[list[int]]:
+    def encode_source(self, texts: Sequence[str], marked: bool = True) -> list[list[int]]:
         whole = [SURROGATE.sub("\ufffd", text) for text in texts]  # half of a pair is no text
         return [one.ids for one in self._rust.encode_batch(whole, add_special_tokens=marked)]
 
