@@ -53,9 +53,8 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.model.to(self.world.device).train()
-        self.stepper = Stepper(
-            distribute(self.model, self.world, self.recipe.train.parallel), self.recipe.train, self.world
-        )
+        train = self.recipe.train
+        self.stepper = Stepper(distribute(self.model, self.world, train.parallel), train, self.world)
         self.metrics: Metrics | None = None
         self.best: dict[str, Tensor] = {}  # the weights of the best validation, where they are to be shipped
         self.labels_seen = 0
@@ -102,7 +101,10 @@ class Trainer:
     def after_step(self, heard: Callable[[], int]) -> None:
         train, step = self.recipe.train, self.progress.step
         last = step == train.steps
-        self.advise()
+        threads = threads_by_default(self.world.device)
+        if not self.advised and (advice := contention_advice(self.cores, threads, self.folder)):
+            self.advised = True
+            self.report.say(advice)
         if last or step % train.log_every == 0:
             self.log()
         else:
@@ -146,13 +148,6 @@ class Trainer:
     def record(self, **values: float) -> None:
         if self.metrics is not None:
             self.metrics.row(self.progress.step, **values)
-
-    def advise(self) -> None:
-        """Say once that other processes keep the cores busy."""
-        told = "" if self.advised else contention_advice(self.cores, threads_by_default(self.world.device), self.folder)
-        if told:
-            self.advised = True
-            self.report.say(told)
 
     def line(self) -> str:
         train, progress = self.recipe.train, self.progress
@@ -260,19 +255,16 @@ class Trainer:
 
     def final_weights(self) -> dict[str, Tensor]:
         """The weights to give away: the best, the mean of the last checkpoints, the moving average, or the last."""
-        train = self.recipe.train
-        chosen: dict[str, Tensor]
         if self.best:
-            chosen = self.best
-        else:
-            part = "ema" if train.ema else "model"
-            files = checkpoint.listing(self.checkpoints)[-train.average :] if train.average > 1 else []
-            saved = [found.tensors for found in map(checkpoint.read, files) if found is not None] or [self.tensors()]
-            chosen = {
-                name: torch.stack([tensors[f"{part}/{name}"].double() for tensors in saved]).mean(0).float()
-                for name, _ in self.stepper.named()
-            }
-        return weights(self.model) | chosen
+            return weights(self.model) | self.best
+        train = self.recipe.train
+        part = "ema" if train.ema else "model"
+        files = checkpoint.listing(self.checkpoints)[-train.average :] if train.average > 1 else []
+        saved = [found.tensors for found in map(checkpoint.read, files) if found is not None] or [self.tensors()]
+        return weights(self.model) | {
+            name: torch.stack([tensors[f"{part}/{name}"].double() for tensors in saved]).mean(0).float()
+            for name, _ in self.stepper.named()
+        }
 
 
 def step_seed(seed: int, step: int, rank: int) -> int:

@@ -152,7 +152,7 @@ OBJECTIVES: Mapping[str, Objective] = {
     "masked": Objective(
         EncoderOnly,
         masked_rows,
-        pieces=lambda train, max_tokens: [MASK],
+        pieces=lambda train, limit: [MASK],
         noise=masked_tokens,
         margin=2,
         report=with_accuracy,

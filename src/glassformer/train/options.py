@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from glassformer.common.arguments import describe, kinds_of
 from glassformer.common.errors import ConfigError, did_you_mean
@@ -27,6 +27,7 @@ LEAST = {
     "score": {"beam": 1, "samples": 0},
 }
 MOST = {"shapes": 255, "beam": 1000, "seed": 2**63 - 1}
+Section = TypeVar("Section")
 LARGEST = 2**31  # of every other whole number: larger ones overflow somewhere
 NAMES: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}
 NAMES |= {tuple[str, ...]: "a list of texts in quotes", Path: "a path"}
@@ -109,7 +110,7 @@ class Score:
     samples: int = 12
 
 
-def read_section(cls: Any, table: Any, where: str) -> Any:
+def read_section(cls: type[Section], table: Any, where: str) -> Section:
     """A dataclass from a TOML table; an unknown key or a wrong type is named."""
     if not isinstance(table, dict):
         raise ConfigError(f"`{where}` must be a section, not {table!r}")

@@ -10,8 +10,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 
 import numpy as np
 
@@ -74,16 +73,11 @@ class PrecompileProcess:
             self.process.wait()
 
 
-@contextmanager
-def precompiling(recipe: Recipe, world: World, fresh: bool) -> Iterator[PrecompileProcess]:
+def precompiling(recipe: Recipe, world: World, fresh: bool) -> closing[PrecompileProcess]:
     """A process that compiles ahead of a `fresh` run, whose text is still to be prepared."""
     alone = world.size == 1 and world.device.type == "cuda"  # on a CPU it would take the cores that prepare
     useful = fresh and alone and should_compile(recipe.train, world.device) and fixed_shape(recipe) is not None
-    ahead = PrecompileProcess(recipe if useful else None, world)
-    try:
-        yield ahead
-    finally:
-        ahead.close()
+    return closing(PrecompileProcess(recipe if useful else None, world))
 
 
 def trial_step(recipe: Recipe, world: World) -> None:

@@ -175,9 +175,9 @@ def set_value(values: dict[str, Any], change: str) -> None:
     table[last] = value
 
 
-def check_version(values: dict[str, Any]) -> dict[str, Any]:
-    """The recipe without its version; an unsupported version is an error."""
-    version = values.get("format_version", 1)
+def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
+    values = dict(values)
+    version = values.pop("format_version", 1)
     if type(version) is not int or version < 1:
         raise ConfigError(f"format_version = {version!r:.40} of the recipe is no version; {FORMAT_VERSION} is today's")
     if version > FORMAT_VERSION:
@@ -185,11 +185,7 @@ def check_version(values: dict[str, Any]) -> dict[str, Any]:
             f"the recipe is of format version {version}; this glassformer reads versions up to {FORMAT_VERSION}: "
             f"update it (pip install --upgrade glassformer), or take a recipe of the glassformer you have"
         )
-    return {name: value for name, value in values.items() if name != "format_version"}
 
-
-def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
-    values = check_version(values)
     sections = [f.name for f in dataclasses.fields(Recipe)]
     for name in values:
         if name not in sections:
@@ -237,8 +233,7 @@ def read_corpus(table: Any, root: Path, data: dict[str, Any], where: str) -> Cor
         for key, value in table.items()
         if key in ("src", "tgt", "text", "tsv", "jsonl", "images")
     }
-    made: Corpus = read_section(Corpus, table | paths, where)
-    return made
+    return read_section(Corpus, table | paths, where)
 
 
 def check_recipe(recipe: Recipe) -> None:

@@ -136,9 +136,8 @@ def copy_base_weights(model: Model, start: str, labels: Sequence[str] = ()) -> s
     kept = {name: tensor for name, tensor in other.state_dict().items() if not name.startswith("head.")}
     model.load_state_dict(kept | {f"head.{name}": tensor for name, tensor in model.head.state_dict().items()})
     fresh = ", ".join(f"head.{name} {tuple(p.shape)}" for name, p in model.head.named_parameters())
-    return f"going on from {start} with a new head, at random: {fresh}" + (
-        "" if headless else "; its own is left behind"
-    )
+    left = "" if headless else "; its own is left behind"
+    return f"going on from {start} with a new head, at random: {fresh}{left}"
 
 
 @torch.no_grad()

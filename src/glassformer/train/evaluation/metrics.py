@@ -182,15 +182,13 @@ class GapScores(BaseScores):
         return cls(how, len(tokens), sum(tokens), share, 100 * Z_95 * float(spread), pseudo, *only)
 
     def __str__(self) -> str:
-        return (
+        found = (
             f"accuracy {self.accuracy:.1f} % ± {self.accuracy_interval:.1f}   pseudo-perplexity "
             f"{self.pseudo_perplexity:.4g}   ({self.texts:,} texts, {self.tokens:,} tokens)"
-            + (
-                ""
-                if self.determined_accuracy is None
-                else f"   of the {self.determined:,} gaps that the rest determines {self.determined_accuracy:.1f} %"
-            )
         )
+        if self.determined_accuracy is None:
+            return found
+        return f"{found}   of the {self.determined:,} gaps that the rest determines {self.determined_accuracy:.1f} %"
 
 
 @dataclass(frozen=True)
