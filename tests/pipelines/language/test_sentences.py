@@ -50,7 +50,9 @@ def test_sentences_end_where_they_end(language, parts):
     assert [piece.text for piece in split_sentences(text, language, whole(text)) if not piece.gap] == parts
 
 
-@pytest.mark.parametrize("marker", ["1.", "12)", "a.", "B)", "iv.", "XII)", "-", "*", "•", "–"])
+@pytest.mark.parametrize(
+    "marker", ["1.", "12)", "a.", "B)", "iv.", "XII)", "-", "*", "•", "–", "1.2.", ">", "- 1.", "> * b)"]
+)
 @given(
     st.lists(st.sampled_from(["first", "The last one.", "third\twide", "x"]), min_size=1),
     st.sampled_from(["", "  ", "\t"]),
@@ -64,7 +66,8 @@ def test_the_marker_of_an_item_stands_between(marker, items, indent):
 
 
 @pytest.mark.parametrize(
-    "text", ["3. Mai 2021 ist ein Tag.", "z. B. hier", "5 - 3 ist 2.", "1.5 Liter", "-5 Grad", "1.", "-"]
+    "text",
+    ["3. Mai 2021 ist ein Tag.", "z. B. hier", "1.2 Sekunden", "5 - 3 ist 2.", "1.5 Liter", "-5 Grad", "1.", "-"],
 )
 def test_what_only_looks_like_a_marker_is_part_of_its_sentence(text):
     assert [piece.text for piece in split_sentences(text, "de") if not piece.gap] == [text]

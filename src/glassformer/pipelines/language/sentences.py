@@ -38,8 +38,8 @@ _WIDE_SPACE = re.compile(r"[\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u2
 _LINES = re.compile(r"[\n\r\t\u2028\u2029]\s*")
 _WIDE_ENDS = "。！？"
 _MARKER = re.compile(  # of an item of a list, but neither "z. B." nor "3. Mai"
-    r"\s*(?:(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]|[-*+•‣◦–—])[ \t]+"
-    rf"(?=\S)(?![A-Za-z]\.|(?:{'|'.join(word_lists('months')['de'])})\b)"
+    r"\s*(?:[-*+•‣◦–—>][ \t]+)*+(?:(?:\d{1,3}(?:\.\d{1,3})*|[A-Za-z]|[ivxIVX]{2,5})[.)][ \t]+"
+    rf"(?=\S)(?![A-Za-z]\.|(?:{'|'.join(word_lists('months')['de'])})\b))?"
 )
 _CLOSING = "\"'»«”’“‘)]}*_`」』）】》〉"
 _ENDED = re.compile(rf"[.!?…‽؟।{_WIDE_ENDS}][{re.escape(_CLOSING)}]*$")
