@@ -32,6 +32,8 @@ KEPT = [
     ),
     ("${A:-b c} $(date +%F) $@, $5, R&D &amp; &#38;", ["${A:-b c}", "$(date +%F)", "$@", "&amp;", "&#38;"]),
     ("a {n, plural, one {# b} other {{x} '}'}} b", ["{n, plural, one {# b} other {{x} '}'}}"]),
+    ("Hi <%= a.b %>, <?php echo $x; ?> of <% if y %>", ["<%= a.b %>", "<?php echo $x; ?>", "<% if y %>"]),
+    ("%0:s is %1:d, 50%:", ["%0:s", "%1:d"]),
     ("`{n, select, other {a}}`", ["`{n, select, other {a}}`"]),
     ("Write to somebody@example.org or use --dry-run, well-known, a -- b", ["somebody@example.org", "--dry-run"]),
     ("> [!NOTE] It costs $100.", ["[!NOTE]"]),

@@ -13,6 +13,7 @@ from placeholder_strings import assert_valid, make_samples, po_file
 from standins import through
 
 from glassformer.common.errors import DataError
+from glassformer.pipelines.documents.segments import DocumentStats
 
 
 def test_plain_text_keeps_its_lines_indents_and_list_signs():
@@ -94,6 +95,25 @@ def test_messages_whose_formats_a_translation_changes_stay_untranslated(change):
     formats = [(one, entry.msgstr) for one, entry in zip(samples, polib.pofile(made), strict=True) if one.flag]
     assert all(text.count(token) == one.text.count(token) for one, text in formats if text for token in one.tokens)
     assert stats.untranslated >= sum(not text and change(one.text) != one.text for one, text in formats)
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "made"),
+    [
+        ("java-format", "It''s {0}", "„'s {0}“"),
+        ("possible-java-format", "Not {0}", "Don't {0}"),
+        ("scheme-format", "~s is no number~%", "~ ist keine Zahl~ %"),
+        ("lisp-format", "~a is ~d", "~d ist ~a"),
+        ("object-pascal-format", "%0:s is %1:d", "%0: ist %1:d"),
+        ("c-format", "half of %s", "50 % davon"),
+    ],
+)
+def test_a_format_of_any_family_that_breaks_leaves_its_message_untranslated(flag, text, made):
+    po = f'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n#, {flag}\nmsgid "{text}"\nmsgstr ""\n'
+    assert through("x.po", po, lambda _: made)[:2] == (po, DocumentStats(1, 0, 1))
+    kept = through("x.po", po, lambda one: f"{one} ja")[0]
+    assert "ja" in kept
+    assert_valid(kept.encode())
 
 
 def test_a_message_over_lines_is_one_text_and_never_in_pieces():

@@ -102,6 +102,13 @@ def test_placeholders_bring_back_what_was_lost(de: Translator) -> None:
     assert [one.way for one in made.sentences] == ["placeholders"]
 
 
+def test_the_doubled_apostrophes_of_messages_are_one_to_the_model_and_double_in_its_translation(de: Translator) -> None:
+    chatty = StandIn(de, lambda text: f"so 'n {text}")
+    made = TextTranslator(chatty).translate(["Don''t delete {0}!", "Don't delete {0}!"])
+    assert [text for texts, _ in chatty.calls for text in texts] == ["Don't delete {0}!"] * 2
+    assert made == ["so ''n Don''t delete {0}!", "so 'n Don't delete {0}!"]
+
+
 def test_all_sentences_go_in_one_call_and_each_once(de: Translator) -> None:
     same = StandIn(de, lambda text: text)
     TextTranslator(same).translate(["One here. Two there.", "Two there.", "One here.\nMore now!"])

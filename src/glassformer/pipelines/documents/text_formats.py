@@ -42,9 +42,11 @@ NARROW = 30  # letters; text that is narrower was not wrapped
 TIMES = re.compile(r"\s*(?:\d++[,.:，．。：]){2}\d++[,.:，．。：]?\d*+ *-[ -] *> *(?:\d++[,.:，．。：]){2}\d")
 NUMBER = re.compile(r"\s*-?\d++\.?\d*+\s*")
 DASHES = ("-", "–", "—", "‐")  # before a speaker's words in a subtitle
+JAVA_QUOTED = re.compile(r"''|'[^']*(?:'|$)")  # no format, and '' is an apostrophe
 # All that a program may read as a format, even the "% o" of "50% off".
 FORMAT = re.compile(
-    r"%(?:\([^()]*\)|<\w+>|\d+\$)?[-+ #'0]*[\d*]*(?:\.[\d*]*)?[hlLqjzt]*[A-Za-z@%]?|\$\{?[A-Za-z_]\w*|\{[^{}]*\}|[{}]"
+    r"%(?:\([^()]*\)|<\w+>|\d+[$:])?[-+ #'0]*[\d*]*(?:\.[\d*]*)?[hlLqjzt]*[A-Za-z@%]?|~[^\w\s]*\w?|\$\{?[A-Za-z_]\w*"
+    r"|\{[^{}]*\}|[{}]"
 )
 
 
@@ -121,8 +123,8 @@ def translate_po(text: str, stats: DocumentStats) -> Task[str]:
     jobs = [(slot, *one) for slot, one in zip(slots, messages, strict=True) if one[0] and not one[1]]
     translations = yield from gather([translate_plain(source, stats, parse_tags) for _, source, *_ in jobs])
     strings: list[str | None] = []
-    for ((*_, newline), source, _, is_format), translation in zip(jobs, translations, strict=True):
-        is_wrong = is_format and formats_of(translation) != formats_of(source)
+    for ((*_, newline), source, _, flag), translation in zip(jobs, translations, strict=True):
+        is_wrong = flag != "" and formats_of(translation, flag) != formats_of(source, flag)
         stats.untranslated += is_wrong
         strings.append(None if is_wrong or translation == source else po_string(translation, newline))
     return replace_spans(text, [(start, end) for (start, end, _), *_ in jobs], strings)
@@ -146,20 +148,20 @@ def has_po_header(text: str) -> bool:
     return first is not None and lines[first] == 'msgid ""' and not lines[first + 1].startswith('"')
 
 
-def po_messages(entry: Any) -> list[tuple[str, bool, bool]]:
-    """For each msgstr of an entry, its source, whether it has a translation already, and whether it is a format."""
-    is_format = any(flag.endswith("-format") and not flag.startswith("no-") for flag in entry.flags)
+def po_messages(entry: Any) -> list[tuple[str, bool, str]]:
+    """For each msgstr of an entry, its source, whether it has a translation already, and its flag if it is a format."""
+    flag = next((one for one in entry.flags if one.endswith("-format") and not one.startswith("no-")), "")
     if not entry.msgid_plural:
-        return [(entry.msgid, bool(entry.msgstr), is_format)]
+        return [(entry.msgid, bool(entry.msgstr), flag)]
     forms = sorted(entry.msgstr_plural)
     has_singular = len(forms) > 1  # a language without plural uses the source's plural for everything
     sources = [entry.msgid if form == 0 and has_singular else entry.msgid_plural for form in forms]
-    return [(one, bool(entry.msgstr_plural[form]), is_format) for one, form in zip(sources, forms, strict=True)]
+    return [(one, bool(entry.msgstr_plural[form]), flag) for one, form in zip(sources, forms, strict=True)]
 
 
-def formats_of(text: str) -> tuple[list[str], list[str]]:
+def formats_of(text: str, flag: str) -> tuple[list[str], list[str]]:
     """All formats of a text, whose order is free, and those that take their arguments in turn."""
-    found = FORMAT.findall(text)
+    found = FORMAT.findall(JAVA_QUOTED.sub("", text) if flag.endswith("java-format") else text)
     return sorted(found), [one for one in found if IN_TURN.fullmatch(one)]
 
 

@@ -22,7 +22,8 @@ _SILENT = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not 
 _LIGATURES = {0xFB00 + n: letters for n, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
 _SPACE = re.compile(r"(?<![0-9])[\u00a0\u2000-\u200a\u202f\u205f]|[\u00a0\u2000-\u200a\u202f\u205f](?![0-9])")
 _SPACES = re.compile(r"[ \t]*\t[ \t]*|  +")
-_APOSTROPHE = re.compile(r"(?<=[^\W\d_])[´`′ʼ‘＇](?=[^\W\d_])")
+DOUBLED = re.compile(r"(?<=[^\W\d_])''(?=[^\W\d_])")  # an apostrophe, as messages of Java and ICU write it
+_APOSTROPHE = re.compile(rf"(?<=[^\W\d_])[´`′ʼ‘＇](?=[^\W\d_])|{DOUBLED.pattern}")
 _NOT = re.compile(r"\b(are|ca|could|did|does|do|had|has|have|is|must|need|should|was|were|wo|would)nt\b", re.IGNORECASE)
 _STRESSED = re.compile(r"(?<!^)\b(?:[A-Z]{2,6}N['’]T|NEVER|ALWAYS|MUST|VERY|ONLY|EVERY|REALLY)\b")
 _SHORT: dict[str, dict[str, str]] = TABLES["abbreviations"]  # a full stop at the end of the sentence stays

@@ -20,7 +20,7 @@ from glassformer.data.icu import change_leaves, find_leaves
 from glassformer.data.protect import PLACEHOLDERS, map_outside_spans
 from glassformer.decode import Search
 from glassformer.pipelines.language.invariants import PRIVATE, Faults, Glossary, Invariant, Invariants
-from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_sentence_case
+from glassformer.pipelines.language.normalize import DOUBLED, is_all_caps, normalize, to_sentence_case
 from glassformer.pipelines.language.numbers import SMALL
 from glassformer.pipelines.language.sentences import join_clauses, split_clauses
 from glassformer.pipelines.translator import Translation, Translator, Way
@@ -124,6 +124,8 @@ class SentenceState:
     def finish(self, translation: Translation, way: Way) -> Translation:
         """The translation of what the model read as that of what was given."""
         text = (map_outside_spans(translation.text, str.upper) if self.all_caps else translation.text).join(self.edges)
+        if DOUBLED.search(self.given.source):
+            text = map_outside_spans(text, lambda part: part.replace("'", "''"))
         return replace(translation, text=text, source=self.given.source, way=way)
 
     def untranslated(self, way: Way) -> Translation:
