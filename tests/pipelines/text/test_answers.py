@@ -92,6 +92,9 @@ def test_names_that_the_model_has_not_met_stay(target):
     for text, made in zip(texts, gf.translate(texts, to=target, source="en"), strict=True):
         assert [name for name in people if name in text and name not in made] == []
         assert target == "zh" or "Reykjavik" in made
+    places = ["Cairo", "Ouagadougou", "Naples", "Jean-Luc", "Emma"]
+    into_chinese = gf.translate([f"My friend lives in {one}." for one in places], to="zh", source="en")
+    assert [one for one, text in zip(places, into_chinese, strict=True) if one not in text] == []
     made = gf.translate("Angela Merkel traf Ursula Zzimtrova.", to="en", source="de")
     assert "Angela Merkel" in made
     assert "Ursula Zzimtrova" in made

@@ -143,7 +143,7 @@ def test_parts_that_are_no_likelier_change_nothing(de):
 
 def test_the_box_says_more_of_a_long_sentence_of_every_day(monkeypatch):
     text = (
-        "My sister lives in Berlin, and my brother works in Hamburg, and our parents stayed in Munich, and the old "
+        "My sister lives in Berlin, and my brother works in Shanghai, and our parents stayed in Beijing, and the old "
         "doctor was born in Vienna, and my best friend studied in Paris, and the boys next door come from London, and "
         "we spent a whole winter in Madrid, and nobody wants to go to Rome, and she bought a small house in Tokyo, and "
         "he lost his passport in Boston, and they got married in Chicago, and I have never been to Moscow."

@@ -41,14 +41,15 @@ _JOINED = re.compile(_WORD_LETTER * 2)
 _WIDE = re.compile(f"[{WIDE}]")
 _EASTERN = re.compile(f"[{HAN}{KANA_HANGUL}]+")
 _EASTERN_LANGUAGES = ("zh", "ja", "ko")
-_CAPITALS = re.compile(rf"(?<!{WORD})(?:[^\W\d_a-zß-öø-ÿ][^\W\d_A-Z]+\s)*[^\W\d_a-zß-öø-ÿ][^\W\d_A-Z]+(?!{WORD})")
+_CAPITALS = re.compile(rf"(?<!{WORD})(?:[^\W\d_a-zß-öø-ÿ][^\W\d_A-Z]+[\s-])*[^\W\d_a-zß-öø-ÿ][^\W\d_A-Z]+(?!{WORD})")
 FEWEST_TITLED = 4  # words with a capital, and no others, before a sentence counts as a heading
 PRIVATE = re.compile("[\ue000-\uf8ff]")
 _JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
 _SIGN = ("So", "Sm", "Sk", "No")  # kinds of characters
 _SIGNS = "`<>{}"  # two of them make a stretch of code or a tag, maybe across sentences
 PLURALS = {"en": "(?:e?s)?", "de": "(?:e[ns]?|n|s)?"}  # endings; other changes of a word are not looked for
-IN_TURN = re.compile(r"%(?!\d+\$|[(<])[^%]*[A-Za-z@]|\{(?:[:!][^{}]*)?\}")  # takes the next argument: %s, {}; not {0}
+# What takes the next argument: %s, ~a, {}; not {0}.
+IN_TURN = re.compile(r"%(?!\d+[$:]|[(<])[^%]*[A-Za-z@]|~[^~/]*[A-Za-z]|\{(?:[:!][^{}]*)?\}")
 
 
 @checked
@@ -266,12 +267,13 @@ class Invariants:
 
     @cached_property
     def _names(self) -> list[Span]:
-        """Names of people and places that the model has not met: capitals within the sentence; at its start, in German
-        and into Chinese, which has names of its own for places, of more than one word."""
-        found, several = [], self.languages[0] == "de" or self.languages[1] == "zh"
+        """Names of people and places that the model has not met: capitals within the sentence; at its start and in
+        German of more than one word."""
+        found = []
         for run in _CAPITALS.finditer(self.source) if self.words else ():
-            least = 2 if several or not any(map(str.isalnum, self.source[: run.start()])) else 1
-            unmet = [match for match in re.finditer(WORD + "+", run[0]) if match[0].casefold() not in self.words]
+            least = 2 if self.languages[0] == "de" or not any(map(str.isalnum, self.source[: run.start()])) else 1
+            names = re.finditer(rf"(?:{WORD}|-)+", run[0])
+            unmet = [match for match in names if not self.words.issuperset(match[0].casefold().split("-"))]
             found += [(run.start() + one.start(), run.start() + one.end()) for one in unmet if len(unmet) >= least]
         titled = [word[0].isupper() for word in re.findall(r"[^\W\d_]{3,}", self.source)]
         return found if not all(titled) or len(titled) < FEWEST_TITLED else []
@@ -328,7 +330,7 @@ class Invariants:
         in_turn = [mark for one, mark in zip(items, marks, strict=False) if one in self.in_turn]
         if any(found[mark] != 1 for mark in fills) or in_turn != [mark for mark in translation if mark in in_turn]:
             return None
-        return "".join(fills.get(letter, letter) for letter in translation)
+        return "".join(fills.get(letter, letter) for letter in re.sub(" {2,}", " ", translation))
 
     @property
     def in_turn(self) -> tuple[Invariant, ...]:
