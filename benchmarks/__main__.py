@@ -248,6 +248,45 @@ def kept(
         print(f"  {source!r:.150}\n    {target!r:.150}")
 
 
+@bench.command("inputs")
+def inputs(
+    models: Annotated[
+        Path | None, typer.Option(help="A folder of translators by name (en-de, en-zh), in place of the package's.")
+    ] = None,
+    failures: Annotated[bool, typer.Option("--failures", help="Print each answer that fails, and why.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every case, answer and fault as JSON.")] = False,
+) -> None:
+    """300 inputs as people write them, each with checks that any right translation passes: the pass rate by kind and
+    direction."""
+    from benchmarks.inputs import DIRECTIONS, ask, judge, read_cases
+    from glassformer.pipelines import box
+
+    if models is not None:
+        box.HERE = models
+    able = [name for name, one in box.directions().items() if box.is_there(one.model)]
+    if not able:
+        raise ConfigError(f"{box.HERE} holds none of {one_of(box.MODELS)}")
+    results = []
+    for case in [one for one in read_cases() if one.direction in able]:
+        results.append(judge(case, ask(case)))
+        if failures and results[-1].faults and not as_json:
+            print(f"{results[-1]}\n", flush=True)
+    if as_json:
+        print(json.dumps([asdict(one) for one in results], indent=1, ensure_ascii=False))
+        return
+    directions = [one for one in DIRECTIONS if one in able]
+    print(f"translators in {box.HERE}\n\n{'':14}" + "".join(f"{one:>9}" for one in (*directions, "all")))
+    for kind in (*dict.fromkeys(one.case.kind for one in results), "all"):
+        cells = []
+        for direction in (*directions, "all"):
+            some = [
+                one for one in results if kind in (one.case.kind, "all") and direction in (one.case.direction, "all")
+            ]
+            cells.append(f"{sum(not one.faults for one in some)}/{len(some)}" if some else "")
+        print(f"{kind:14}" + "".join(f"{cell:>9}" for cell in cells))
+    print(f"\n{sum(not one.faults for one in results) / len(results):.1%} pass")
+
+
 @bench.command("serve")
 def serve(
     data: Annotated[Path, typer.Argument(help="A file of source lines, one sentence each (gzip and xz too).")],
