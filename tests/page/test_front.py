@@ -173,6 +173,18 @@ def test_a_word_that_is_pointed_at_shows_its_partner_on_both_sides(page):
     assert there.marked() == ["nearest"]
 
 
+def test_doubted_words_are_marked_and_a_sentence_tells_how_sure_it_is(page, service):
+    there = page("#from=en&to=de")
+    text = "The grumpy owl sat on a bough."
+    there.type(text)
+    there.find("[data-key=copy]").wait_for()
+    (made,) = service.translator("en", "de", RequestState()).details([text])[0].sentences
+    there.find(".line").hover()
+    there.find(".word.doubted").first.wait_for()
+    assert {*there.find(".word.doubted").all_inner_texts()} <= {*made.doubts}
+    assert f"{round(100 * made.probability)} %" in there.find(".sentence").get_attribute("title")
+
+
 def test_another_word_is_chosen_in_its_place(page, said):
     there = page("#from=en&to=de")
     there.type(f"{USE} {LATE}")

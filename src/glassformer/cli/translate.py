@@ -366,7 +366,12 @@ def text_row(text: str, one: TranslatedText, as_json: bool, lines: bool) -> str:
     if as_json:
         notes = [note.text for note in one.notes]
         translations = [{"text": one.text, "finished": one.finished}]
-        return to_json({"source": text, "translations": translations, "notes": notes}) + "\n"
+        sentences = [
+            {"source": s.source, "text": s.text, "probability": s.probability, "doubts": s.doubts}
+            for s in one.sentences
+        ]
+        row = {"source": text, "translations": translations, "notes": notes, "sentences": sentences}
+        return to_json(row) + "\n"
     return (one.text.replace("\r", " ").replace("\n", " ") if lines else one.text) + "\n"
 
 

@@ -19,12 +19,13 @@ Span = tuple[int, int]
 
 
 class PlacedSentence(NamedTuple):
-    """A sentence and its translation, and their places in both texts."""
+    """A sentence and its translation, their places in both texts, and what is known of it if the model wrote it."""
 
     text: str
     translation: str
     source: Span
     target: Span
+    known: Translation | None
 
 
 class AlignedText(NamedTuple):
@@ -48,7 +49,8 @@ def place_sentences(
         made = (chosen[i] if i < len(chosen) else None) or one.text
         whole += translation[after:begin]
         at, after = start + len(one.source), begin + len(one.text)
-        placed.append(PlacedSentence(one.source, made, (start, at), (len(whole), len(whole) + len(made))))
+        known = one if made == one.text else None
+        placed.append(PlacedSentence(one.source, made, (start, at), (len(whole), len(whole) + len(made)), known))
         whole += made
     return whole + translation[after:], placed
 

@@ -54,11 +54,14 @@ class Step(BaseModel):
 
 
 class SentenceWords(BaseModel):
-    """The range of words in the text and in its translation, and the input of each model on the route."""
+    """The range of words in the text and in its translation, the input of each model on the route, how probably the
+    translation is right, where that is known, and the words that the last model doubts."""
 
     source: Span
     target: Span
     steps: list[Step]
+    probability: float | None
+    doubts: list[int]
 
 
 class WordsResponse(BaseModel):
@@ -148,7 +151,11 @@ def words_response(source: str, target: str, aligned: list[AlignedText], via: st
         if len(aligned) > 1:
             steps.append(Step(direction=last.direction, text=via[slice(*one.source)]))
         places = piece_range(source_at, reach), piece_range(target_at, one.target)
-        sentences.append(SentenceWords(source=places[0], target=places[1], steps=steps))
+        probability = one.known.probability if one.known is not None and len(aligned) == 1 else None
+        words = [] if one.known is None else one.known.doubts
+        doubts = [i for i in range(*places[1]) if target_words[i].strip() in words]
+        found = SentenceWords(source=places[0], target=places[1], steps=steps, probability=probability, doubts=doubts)
+        sentences.append(found)
     pairs = dict.fromkeys((source_at[a[0]], target_at[b[0]]) for a, b in links)
     return WordsResponse(source=source_words, target=target_words, links=list(pairs), sentences=sentences)
 

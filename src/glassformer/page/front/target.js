@@ -61,16 +61,21 @@ export class TargetPane {
       h("span", i ? "\n" : "", h("span", { class: kind, data: { line: i } }, content));
     const { alignment, translation } = line;
     if (!alignment) return translation === null ? row("line waiting", "\u2003".repeat(8)) : row("line", translation);
-    const words = alignment.target.map((piece, at) =>
-      LETTERS.test(piece) ? h("span.word", { data: { line: i, piece: at } }, piece) : piece,
-    );
+    const doubted = new Set(alignment.sentences.flatMap(({ doubts }) => doubts));
+    const words = alignment.target.map((piece, at) => {
+      const kind = doubted.has(at) ? "span.word.doubted" : "span.word";
+      return LETTERS.test(piece) ? h(kind, { data: { line: i, piece: at } }, piece) : piece;
+    });
     return row(
       "line",
       // What stands between sentences belongs to none.
       words.map((word, at) => {
         const sentence = alignment.sentences.find(({ target }) => target[0] <= at && at < target[1]);
         if (!sentence) return word;
-        return sentence.target[0] === at ? h("span.sentence", words.slice(...sentence.target)) : null;
+        if (sentence.target[0] !== at) return null;
+        const sure = sentence.probability;
+        const title = sure === null ? null : t("sentence.sure", { percent: Math.round(100 * sure) });
+        return h("span.sentence", { title }, words.slice(...sentence.target));
       }),
     );
   }

@@ -42,6 +42,12 @@ export const TEXTS = {
   "done": ["Translated.", "Übersetzt.", "翻译完成。"],
   "progress": ["{done} of {all} paragraphs", "{done} von {all} Absätzen", "已完成 {done}/{all} 段"],
   "word.from": ["from: {words}", "aus: {words}", "译自：{words}"],
+  "word.doubted": ["The model is not sure of this word.", "Bei diesem Wort ist das Modell unsicher.", "模型对这个词没有把握。"],
+  "sentence.sure": [
+    "Of translations that the model finds as likely as this one, about {percent} % come close to a person's.",
+    "Von Übersetzungen, die das Modell für so wahrscheinlich hält wie diese, kommen etwa {percent} % der eines Menschen nahe.",
+    "模型认为可能性与此相当的译文中，约有 {percent}% 接近人工译文。",
+  ],
 
   "look": ["Look inside", "Hineinschauen", "看看内部"],
   "look.step": ["Look inside: model {n} of {of}", "Hineinschauen: Modell {n} von {of}", "看看内部：模型 {n}/{of}"],

@@ -23,8 +23,16 @@ interface Alignment {
   source: string[];
   target: string[];
   links: [number, number][];
-  /** with the input of each model */
-  sentences: { source: [number, number]; target: [number, number]; steps: { direction: string; text: string }[] }[];
+  sentences: AlignedSentence[];
+}
+
+/** With the input of each model, how probably the translation is right, and the pieces that the model doubts. */
+interface AlignedSentence {
+  source: [number, number];
+  target: [number, number];
+  steps: { direction: string; text: string }[];
+  probability: number | null;
+  doubts: number[];
 }
 
 /** The state in the address; an empty language is detected, or chosen. */

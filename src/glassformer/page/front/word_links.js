@@ -65,9 +65,9 @@ export class WordLinks {
     const alignment = this.app.lines.current[line]?.alignment;
     if (!alignment) return;
     const from = alignment.links.filter((link) => link[1] === piece).map((link) => alignment.source[link[0]]);
-    this.app.announce(
-      [alignment.target[piece], from.length ? t("word.from", { words: from.join(", ") }) : ""].join(" "),
-    );
+    const doubted = alignment.sentences.some(({ doubts }) => doubts.includes(piece));
+    const says = [from.length ? t("word.from", { words: from.join(", ") }) : "", doubted ? t("word.doubted") : ""];
+    this.app.announce([alignment.target[piece], ...says.filter(Boolean)].join(" "));
   }
 
   /** The address of a sentence in the views of the model. @param {{direction: string, text: string}} step */

@@ -39,8 +39,8 @@ def calibrate(translations: Sequence[Translation], references: Sequence[str], un
     right = np.array([chrf.sentence_score(one.text, [reference]).score >= enough for one, reference in pairs], float)
     each = [one.log_probabilities for one, _ in pairs]
     features = np.array([(1.0, np.mean(one), np.log(len(one))) for one in each])
-    learnt = logistic_regression(features[::2], right[::2])
-    found = Confidence(*map(float, learnt), enough, len(right[::2]), 0.0, ())
+    constant, likelihood, length = logistic_regression(features[::2], right[::2]).tolist()
+    found = Confidence(constant, likelihood, length, enough, len(right[::2]), 0.0, ())
     probabilities = np.array([found.probability(one) for one in each[1::2]], float)
     bins = reliability(probabilities, right[1::2])
     error = sum(count * abs(told - seen) for told, seen, count in bins) / len(probabilities)
