@@ -251,7 +251,7 @@ def kept(
 @bench.command("inputs")
 def inputs(
     models: Annotated[
-        Path | None, typer.Option(help="A folder of translators by name (en-de, en-zh), in place of the package's.")
+        Path | None, typer.Option(help="A folder with en-de or en-zh, or both: each replaces that of the package.")
     ] = None,
     failures: Annotated[bool, typer.Option("--failures", help="Print each answer that fails, and why.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every case, answer and fault as JSON.")] = False,
@@ -262,23 +262,24 @@ def inputs(
     from glassformer.pipelines import box
 
     if models is not None:
-        box.HERE = models
-    able = [name for name, one in box.directions().items() if box.is_there(one.model)]
-    if not able:
-        raise ConfigError(f"{box.HERE} holds none of {one_of(box.MODELS)}")
+        others = {one: models / one for one in box.MODELS if (models / one).is_dir()}
+        if not others:
+            raise ConfigError(f"{models} has no folder {one_of(box.MODELS)}")
+        packaged = box.folder
+        box.folder = lambda model: others.get(model) or packaged(model)
     results = []
-    for case in [one for one in read_cases() if one.direction in able]:
+    for case in read_cases():
         results.append(judge(case, ask(case)))
         if failures and results[-1].faults and not as_json:
             print(f"{results[-1]}\n", flush=True)
     if as_json:
         print(json.dumps([asdict(one) for one in results], indent=1, ensure_ascii=False))
         return
-    directions = [one for one in DIRECTIONS if one in able]
-    print(f"translators in {box.HERE}\n\n{'':14}" + "".join(f"{one:>9}" for one in (*directions, "all")))
+    print(f"{', '.join(str(box.folder(model)) for model in box.MODELS)}\n")
+    print(f"{'':14}" + "".join(f"{one:>9}" for one in (*DIRECTIONS, "all")))
     for kind in (*dict.fromkeys(one.case.kind for one in results), "all"):
         cells = []
-        for direction in (*directions, "all"):
+        for direction in (*DIRECTIONS, "all"):
             some = [
                 one for one in results if kind in (one.case.kind, "all") and direction in (one.case.direction, "all")
             ]

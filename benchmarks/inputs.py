@@ -116,7 +116,8 @@ def judge(case: Case, answer: Answer) -> Result:
     for name, wanted in ({name: True for name in always if name not in case.skip} | case.checks).items():
         for one in wanted if isinstance(wanted, list) else [wanted]:
             if fault := CHECKS[name](case, answer, one):
-                faults.append(f"{name}: {one if fault is True else fault}")
+                told = one if fault is True else fault
+                faults.append(name if told is True else f"{name}: {told}")
     return Result(case, answer, tuple(faults))
 
 
