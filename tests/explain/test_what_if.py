@@ -282,13 +282,13 @@ def test_several_changes_at_once(t):
         ({"kind": "prefix"}, "`pieces`, or `ids`"),
         ({"kind": "prefix", "pieces": "ONE"}, "not a list"),
         ({"kind": ["remove_head"]}, "no change is of kind ['remove_head']"),
-        ({"kind": "remove_scale", 3: 4}, "of type dict; it must be Mapping"),
+        ({"kind": "remove_scale", 3: 4}, "of type dict; it must be a dict of str to Any"),
         ({"kind": "remove_head", "stack": "decoder", "layer": 0, "head": 0, "attention": []}, "not []"),
         ({"kind": "swap_token", "position": 0, "piece": 5}, "the piece 5 is not text"),
         ({"kind": "temperature", "value": 1e-300}, "temperature=1e-300 must be a number above 0, from 0.001 to 1000"),
         ({"kind": "temperature", "value": "hot"}, "above 0"),
         ({}, "names no `kind`"),
-        ("remove_scale", "of type str; it must be Mapping"),
+        ("remove_scale", "of type str; it must be a dict of str to Any"),
     ],
 )  # fmt: skip
 def test_bad_changes_are_told_with_their_range(t, change, told):

@@ -11,11 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from small_run import PATIENCE, command, write_corpus
 
 import glassformer as gf
 from glassformer.common.errors import ConfigError, DataError, RunError
-from glassformer.train.make import keep_plan, make, read_plan
+from glassformer.train.make import keep_plan, make, print_cost, read_plan, training_seconds
 
 SMALL = """
 [augment]
@@ -118,6 +119,23 @@ def test_mistakes_are_told_before_anything_is_written(
     with pytest.raises(error, match=said):
         make(read_plan(pair, corpora, tmp_path / "out", None, changes, "cpu"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_training_tells_its_cost_before_it_starts(corpora: Path, tmp_path: Path, capsys) -> None:
+    """Longer trainings cost more, in proportion; what is done costs nothing; hours on a CPU call for a hint."""
+    long, short = (read_plan("en-de", corpora, tmp_path / "out", plan, [], "cpu") for plan in (None, Path("small")))
+    print_cost(long, torch.device("cpu"))
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0] for line in told[:2]] == ["teacher: 20", "student: 40"]
+    assert "--plan small" in told[2]
+    (tmp_path / "out" / "teacher").mkdir(parents=True)
+    (tmp_path / "out" / "teacher" / "model.safetensors").touch()
+    print_cost(short, torch.device("cpu"))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("student: 1,000 steps, about")
+    twice = short.settings["student"] | {"train": short.settings["student"]["train"] | {"steps": 10_000}}
+    once, ten_times = (training_seconds(one, torch.device("cpu")) for one in (short.settings["student"], twice))
+    assert 3 < ten_times / once < 30
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

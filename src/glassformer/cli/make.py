@@ -21,7 +21,8 @@ def make(
     ],
     out: Annotated[Path, Option(help="The folder to write; the translator comes to OUT/model.")],
     plan: Annotated[
-        Path | None, Option(help="A TOML file of corpora and settings that are not the usual ones.")
+        Path | None,
+        Option(help="A TOML file of corpora and settings that are not the usual ones; `small`: for a CPU, in minutes."),
     ] = None,
     change: Annotated[
         list[str] | None,

@@ -130,4 +130,6 @@ def describe(hint: Any, names: Mapping[Any, str] = MappingProxyType({})) -> str:
         return f"one of {one_of(get_args(hint))}"
     if get_origin(hint) in LISTS:
         return f"a list of {describe(get_args(hint)[0], names)}"
+    if get_origin(hint) in (Mapping, dict):
+        return "a dict of {} to {}".format(*(describe(kind, names) for kind in get_args(hint)))
     return getattr(get_origin(hint) or hint, "__name__", str(hint))

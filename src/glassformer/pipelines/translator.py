@@ -238,12 +238,7 @@ class Translator:
             join_hypotheses(self.tokenizer, split[i], written[i], search.nbest, aligned[i] if alignments else None)
             for i in range(len(texts))
         ]
-        return made if self.confidence is None else [list(map(self.rate, ranked)) for ranked in made]
-
-    def rate(self, one: Translation) -> Translation:
-        """The same with its probability."""
-        known = self.confidence
-        return one if known is None else replace(one, probability=known.probability(one.log_probabilities))
+        return [[rated(one, self.confidence) for one in ranked] for ranked in made]
 
     def stream(
         self,
@@ -369,6 +364,11 @@ class Translator:
                     f"may have {limit}; shorten it"
                 )
         return prefixes
+
+
+def rated(one: Translation, known: Confidence | None) -> Translation:
+    """The same with its probability, where that is known."""
+    return one if known is None else replace(one, probability=known.probability(one.log_probabilities))
 
 
 def join_hypotheses(

@@ -16,6 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,19 +24,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from glassformer.common.device import pick_device
 from glassformer.common.errors import ConfigError, DataError, RunError, check_names, did_you_mean
 from glassformer.common.files import to_toml, write_text
+from glassformer.common.report import clock
 from glassformer.data.augmentation import augment, synthetic
 from glassformer.data.corpus import Corpus, Pair
 from glassformer.data.readers import read_lines, read_pairs
+from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.pipelines.confidence import read_confidence
 from glassformer.train.evaluation.calibration import FEWEST, table
 from glassformer.train.recipe import read_toml, set_value
 
-SPLITS = ("valid", "test")
+SPLITS, STAGES = ("valid", "test"), ("teacher", "student")
 KEPT = 1000  # pairs for validation, from the ends of all corpora, where no set is given
 MOST_KEPT = 0.1  # of a corpus
-DEFAULTS = Path(__file__).with_suffix(".toml")
+DEFAULTS, SMALL = Path(__file__).with_suffix(".toml"), Path(__file__).with_name("make-small.toml")
+TRIED = {"cpu": 2048, "cuda": 32_768}  # tokens of a step that is timed
+LONG = 24 * 3600.0  # seconds of training that call for a hint
 Files = dict[str, Path]  # of a corpus, by language
 
 
@@ -95,6 +103,7 @@ def read_plan(pair: str, data: Path, out: Path, file: Path | None, changes: Sequ
     if not data.is_dir():
         raise DataError(f"{data} is not a folder; name the one that holds the corpora")
     settings, known = read_toml(DEFAULTS), read_toml(DEFAULTS)
+    file = SMALL if file and str(file) == "small" and not file.exists() else file
     for section, values in (read_toml(file) if file else {}).items():
         merge(settings, section, values)
     for change in changes:
@@ -114,10 +123,12 @@ def merge(into: dict[str, Any], key: str, value: Any) -> None:
 def make(plan: Plan) -> None:
     """Every stage that is not done."""
     train, texts = plan.corpora("train"), plan.corpora("mono")
+    device = pick_device(plan.device)
     if not train:
         one, both = f"NAME.{plan.source} with NAME.{plan.target}", "NAME/train of both"
         raise DataError(f"{plan.data} holds no pairs; put there {one}, or {both}; and NAME/mono of either")
     keep_plan(plan)
+    print_cost(plan, device)
     sets = {split: plan.corpora(split) for split in SPLITS}
     sets["valid"] = sets["valid"] or hold_out(plan, train)
     sets["test"] = sets["test"] or sets["valid"]
@@ -139,6 +150,34 @@ def make(plan: Plan) -> None:
     corpora += [table for name, files in texts.items() for code in files for table in translated(plan, name, code)]
     learn(plan, "student", corpora, sets)
     finish(plan, sets["test"], sets["valid"])
+
+
+def print_cost(plan: Plan, device: torch.device) -> None:
+    """Say about how long what is left to train will take here."""
+    left = [stage for stage in STAGES if not (plan.out / stage / "model.safetensors").is_file()]
+    needed = {stage: training_seconds(plan.settings[stage], device) for stage in left}
+    for stage, seconds in needed.items():
+        steps = plan.settings[stage]["train"]["steps"]
+        print(f"{stage}: {steps:,} steps, about {clock(seconds)} on {device.type}, if nothing else runs", flush=True)
+    if device.type == "cpu" and sum(needed.values()) > LONG:
+        print(
+            "that is for a GPU (--device cuda); --plan small makes a small translator on a CPU, in minutes", flush=True
+        )
+
+
+def training_seconds(settings: dict[str, Any], device: torch.device) -> float:
+    """About how long a training takes, by a few steps on random tokens; compiled on a GPU it takes half as long."""
+    model = EncoderDecoder(ModelConfig(vocab_size=settings["tokenizer"]["vocab_size"], **settings["model"])).to(device)
+    ids = torch.randint(4, model.config.vocab_size, (TRIED.get(device.type, TRIED["cpu"]) // 32, 32), device=device)
+    begin = 0.0
+    for _ in range(3):
+        with torch.autocast("cuda", torch.bfloat16, device.type == "cuda"):
+            loss = torch.nn.functional.cross_entropy(model.train()(ids, ids).flatten(0, 1), ids.flatten())
+        loss.backward()  # type: ignore[no-untyped-call]
+        loss.item()  # waits for the device
+        begin = begin or time.perf_counter()  # the first step sets up
+    of_a_token = (time.perf_counter() - begin) / 2 / ids.numel()
+    return of_a_token * float(settings["train"]["steps"] * settings["train"]["batch_tokens"])
 
 
 def keep_plan(plan: Plan) -> None:

@@ -33,7 +33,9 @@ def test_a_key_is_stored_as_its_hash(tmp_path):
     assert ApiKeys(file).check(key) == "ann"
 
 
-@pytest.mark.parametrize("content", ["{}", "", "{}x", "[1]", '[{"name": "a"}]', '[{"name": "a", "hash": 1}]'])
+@pytest.mark.parametrize(
+    "content", ["{}", "", "{}x", "[1]", '[{"name": "a"}]', '[{"name": "a", "hash": 1}]', '[{"name": 1, "hash": "a"}]']
+)
 def test_a_file_that_holds_no_keys_is_refused(tmp_path, content):
     (tmp_path / "keys.json").write_text(content)
     with pytest.raises(ConfigError, match=r"keys\.json"):
@@ -60,7 +62,9 @@ def test_rate_limit_and_reloading(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [None, b"", b"[1]", b"\xff", b"[" * 100_000, os.mkfifo], ids=lambda one: repr(one)[:9]
+    "content",
+    [None, b"", b"[1]", b"\xff", b"[" * 100_000, os.mkfifo, lambda path: path.symlink_to("/dev/zero")],
+    ids=lambda one: repr(one)[:14],
 )
 def test_a_file_that_cannot_be_read_for_a_moment_keeps_the_last_keys(tmp_path, monkeypatch, content):
     logged = []

@@ -58,15 +58,16 @@ def test_words_are_linked(words, q, source, target, some):
 
 @pytest.mark.parametrize(("source", "target", "chosen"), [("en", "de", None), ("de", "zh", None), ("en", "de", "Gut.")])
 def test_doubts_are_of_the_models_own_sentence(words, source, target, chosen):
-    """By the log-probabilities of its tokens; a translation that the reader chose has none, nor one by two models a
-    probability."""
+    """By the log-probabilities of its tokens, in capitals too; a translation that the reader chose has none, nor one by
+    two models a probability."""
     text = "Der alte Uhu saß mürrisch auf dem Ast." if source == "de" else "The grumpy owl sat on a bough."
     found = told(words, f"{text} {text.upper()}", source, target, chosen=[chosen, None])
     made = words.service.translator(source, target, RequestState()).details([f"{text} {text.upper()}"])[0]
     for sentence, one, own in zip(found.sentences, made.sentences, [chosen is None, True], strict=True):
         assert sentence.probability == (one.probability if own and target == "de" else None)
-        doubted = {found.target[i].strip() for i in sentence.doubts}
-        assert doubted == ({*one.doubts} & {word.strip() for word in found.target} if own else set())
+        doubted = {found.target[i].strip().casefold() for i in sentence.doubts}
+        there = {word.strip().casefold() for word in found.target[slice(*sentence.target)]}
+        assert doubted == ({word.casefold() for word in one.doubts} & there if own else set())
         assert all(sentence.target[0] <= i < sentence.target[1] for i in sentence.doubts)
     assert any(sentence.doubts for sentence in found.sentences) or chosen
     assert target == "zh" or all(0 < one.probability < 1 for one in found.sentences[bool(chosen) :])

@@ -5,7 +5,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from glassformer.pipelines.language import sentences as module
@@ -88,6 +88,7 @@ PARTS = st.sampled_from(
 )  # fmt: skip
 
 
+@example("* \x1cOne", "en")
 @given(st.one_of(st.lists(PARTS, max_size=30).map("".join), st.text(max_size=40)), st.sampled_from(["en", "de", "zh"]))
 @settings(max_examples=150, deadline=None)
 def test_pieces_give_the_text_back_and_no_stretch_is_cut(text, language):

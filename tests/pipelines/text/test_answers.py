@@ -154,6 +154,9 @@ def test_a_text_of_lost_characters_is_left_and_noted():
 def test_a_term_that_a_glossary_lacks_is_named():
     with pytest.raises(gf.errors.InputError, match="no term 'whale'"):
         gf.Glossary({"city": "Stadt"}).unused(["Die Stadt"], ["whale"])
+    for empty in ("", " "):
+        with pytest.raises(gf.errors.InputError, match="a term of the glossary is empty"):
+            gf.Glossary({empty: "Stadt"})
 
 
 @pytest.mark.parametrize("value", ["more", "less", "polite"])

@@ -57,7 +57,7 @@ def read_keys(path: Path) -> list[Key]:
         raise ConfigError(f"{path}: {why(error)}; make a key with `glassformer keys add {path} NAME`") from None
     except (ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"{path} is no file of keys ({error}); make one with `glassformer keys add`") from None
-    if not all(isinstance(one.hash, str) and isinstance(one.per_minute, int) for one in found):
+    if not all({type(one.name), type(one.hash)} == {str} and isinstance(one.per_minute, int) for one in found):
         raise ConfigError(f"{path}: every key has a `name`, a `hash` and a whole number `per_minute`")
     return found
 
@@ -114,8 +114,8 @@ class ApiKeys:
         status = self.path.stat() if self.path.exists() else None
         stamp = status and (status.st_mtime_ns, status.st_size, status.st_ino)
         if stamp is None or stamp != self._stamp:
-            if self._stamp is not None and self.path.is_fifo():
-                raise ConfigError(f"{self.path} is a pipe, which is read only at the start")  # it may never end
+            if self._stamp and status and not self.path.is_file():
+                raise ConfigError(f"{self.path} is a pipe, device or folder, read only at the start")  # may never end
             self._keys = {one.hash: one for one in read_keys(self.path)}
             self._stamp = stamp
 

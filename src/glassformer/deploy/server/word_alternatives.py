@@ -152,8 +152,8 @@ def words_response(source: str, target: str, aligned: list[AlignedText], via: st
             steps.append(Step(direction=last.direction, text=via[slice(*one.source)]))
         places = piece_range(source_at, reach), piece_range(target_at, one.target)
         probability = one.known.probability if one.known is not None and len(aligned) == 1 else None
-        words = [] if one.known is None else one.known.doubts
-        doubts = [i for i in range(*places[1]) if target_words[i].strip() in words]
+        words = [] if one.known is None else [word.casefold() for word in one.known.doubts]
+        doubts = [i for i in range(*places[1]) if target_words[i].strip().casefold() in words]
         found = SentenceWords(source=places[0], target=places[1], steps=steps, probability=probability, doubts=doubts)
         sentences.append(found)
     pairs = dict.fromkeys((source_at[a[0]], target_at[b[0]]) for a, b in links)

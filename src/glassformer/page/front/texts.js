@@ -45,7 +45,7 @@ export const TEXTS = {
   "word.doubted": ["The model is not sure of this word.", "Bei diesem Wort ist das Modell unsicher.", "模型对这个词没有把握。"],
   "sentence.sure": [
     "Of translations that the model finds as likely as this one, about {percent} % come close to a person's.",
-    "Von Übersetzungen, die das Modell für so wahrscheinlich hält wie diese, kommen etwa {percent} % der eines Menschen nahe.",
+    "Von Übersetzungen, die dem Modell so wahrscheinlich sind, kommen etwa {percent} % einer menschlichen nahe.",
     "模型认为可能性与此相当的译文中，约有 {percent}% 接近人工译文。",
   ],
 

@@ -70,6 +70,8 @@ class Glossary:
 
     def __post_init__(self) -> None:
         folded: dict[str, str] = {}
+        if not all(map(str.strip, self.terms)):
+            raise InputError("a term of the glossary is empty; leave it out")
         for term, target in self.terms.items():
             folded.setdefault(term.casefold(), target)
         object.__setattr__(self, "_folded", folded)

@@ -74,8 +74,8 @@ def split_sentences(text: str, language: str = "", whole: Sequence[Span] = ()) -
         lead = len(stretch) - len(stretch.lstrip()) if bare else 0
         begins = bare and (not pieces or _LINES.search(pieces[-1].text))
         if begins and (marker := _MARKER.match(text, start)):
-            lead = min(marker.end(), end) - start
-            bare = stretch[lead:].strip()
+            bare = text[marker.end() : end].strip()
+            lead = stretch.rindex(bare) if bare else len(stretch)
         for part, gap in ((stretch[:lead], True), (bare, False), (stretch[lead + len(bare) :], True)):
             if part and gap and pieces and pieces[-1].gap:
                 pieces[-1] = Piece(pieces[-1].text + part, True)

@@ -23,7 +23,7 @@ from glassformer.pipelines.language.invariants import PRIVATE, Faults, Glossary,
 from glassformer.pipelines.language.normalize import DOUBLED, is_all_caps, normalize, to_sentence_case
 from glassformer.pipelines.language.numbers import SMALL
 from glassformer.pipelines.language.sentences import join_clauses, split_clauses
-from glassformer.pipelines.translator import Translation, Translator, Way
+from glassformer.pipelines.translator import Translation, Translator, Way, rated
 
 T = TypeVar("T")
 
@@ -320,7 +320,7 @@ class SentenceTranslator:
                     tokens = [token for one in some for token in one.tokens]
                     each = [value for one in some for value in one.log_probabilities]
                     whole = Translation(text, 0.0, tokens, len(some), way="clauses", log_probabilities=each)
-                    made[i] = translator.rate(whole)
+                    made[i] = rated(whole, translator.confidence)
         return made
 
     def _runs_on(self, one: Translation, source: list[int], length: int) -> bool:
