@@ -87,6 +87,7 @@ def is_text(values: tuple[object, ...]) -> bool:
 def header(node: ast.FunctionDef | ast.ClassDef, source: str) -> str:
     """The lines that say how it is called, as they stand in the source, less the colon at their end."""
     lines = source.splitlines()[node.lineno - 1 : node.body[0].lineno - 1] or [source.splitlines()[node.lineno - 1]]
+    lines = [line.removesuffix("  # fmt: skip") for line in lines]
     while not lines[-1].rstrip().endswith((":", ": ...")):  # a comment, or an empty line, before the body
         lines.pop()
     decorators = [f"@{ast.unparse(one)}" for one in node.decorator_list]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tiny_model import perturb
 
 import glassformer as gf
-from glassformer.model.config import Activation, NormType, Placement, Positions
+from glassformer.model.config import Activation, Autoregression, NormType, Placement, Positions
 from glassformer.model.probe import Probe
 from glassformer.train.step import crashes_in_bf16
 
@@ -24,6 +24,7 @@ grid = st.fixed_dictionaries(
         "activation": st.sampled_from(get_args(Activation)),
         "gated": st.booleans(),
         "tied": st.booleans(),
+        "autoregression": st.sampled_from(get_args(Autoregression)),
         "kv_heads": st.sampled_from([None, 1, 2, 4]),
         "qkv_bias": st.sampled_from([None, True, False]),
         "rotary_factor": st.sampled_from([1.0, 8.0]),
@@ -119,6 +120,10 @@ def test_the_watched_path_is_the_fused_path_and_removing_the_hooks_restores_it(c
     pattern = seen["decoder.blocks.1.cross_attention.pattern"]
     close(pattern.sum(-1), torch.ones(3, model.config.decoder.heads, 6).double())
     assert pattern.masked_select(~mask[:, None, None, :].expand_as(pattern)).eq(0).all()
+    if choices["autoregression"] == "ssru":
+        gate = seen["decoder.blocks.0.recurrence.gate"]
+        assert ((gate > 0) & (gate < 1)).all()
+        return
     causal = seen["decoder.blocks.0.self_attention.pattern"]
     assert causal.triu(1).eq(0).all()
     assert causal.diagonal(dim1=-2, dim2=-1).gt(0).all()  # a position sees itself

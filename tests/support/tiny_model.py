@@ -31,6 +31,7 @@ KINDS = {
     "gelu": {"activation": "gelu", "norm": "post", "positions": "learned", "output_bias": True},
     "grouped": {"kv_heads": 2, "positions": "rotary", "tied": False},
     "biases of q, k and v": {"bias": False, "qkv_bias": True},
+    "ssru": {"autoregression": "ssru"},
     "relative": {"positions": "relative", "src_vocab_size": 280},
     "unlike": {"decoder_heads": 8, "kv_heads": 4, "decoder_d_ff": 96, "decoder_layers": 1, "head_width": 12},
 }

@@ -101,7 +101,8 @@ def run_search(
     """What `generate` does. With `limits`, each target of a beam search has one of its own, at most that of all; for
     them nothing may be asked that depends on the last place: no prefix, no placeholders, no end that is forced."""
     limit = token_limit(model, src, src_mask, search)
-    if src.is_cuda and search.sampling is None and search.allows_repetition and prefix is None and watch is None:
+    recordable = search.sampling is None and search.allows_repetition and model.config.autoregression == "attention"
+    if src.is_cuda and recordable and prefix is None and watch is None:
         return check_possible(run_recorded(model, src, src_mask, search, limit, placeholders), prefix)
     writer, constraints, selector = prepare_search(
         model, src, src_mask, search, limit, prefix, placeholders, watch, given, limits

@@ -153,10 +153,15 @@ def packed(model: Model, kind: Kind) -> Model:
 
 def packed_block(block: Block, kind: Kind, causal: bool) -> nn.Module:
     """The block itself, its products packed; in a decoder, one that also knows a short way through a step."""
-    own, cross, cross_step = block.self_attention, block.cross_attention, None
-    projection = PackedSelf(own.projection, kind)
-    own.add_module("projection", projection)
-    self_step = SelfStep(own, projection.whole, pack(own, "output", own.output, kind))
+    cross, cross_step, self_step = block.cross_attention, None, None
+    if block.recurrence is None:
+        own = block.self_attention
+        projection = PackedSelf(own.projection, kind)
+        own.add_module("projection", projection)
+        self_step = SelfStep(own, projection.whole, pack(own, "output", own.output, kind))
+    else:
+        for name in ("candidate", "forget"):
+            pack(block.recurrence, name, block.recurrence.get_submodule(name), kind)
     if cross is not None:
         other = PackedCross(cross.projection, kind)
         cross.add_module("projection", other)
@@ -166,12 +171,14 @@ def packed_block(block: Block, kind: Kind, causal: bool) -> nn.Module:
     if relu:
         part.activation = identity
     up, down = pack(part, "up", part.up, kind, relu), pack(part, "down", part.down, kind)
-    full = own.groups == own.heads  # the short way knows no others
-    return StepBlock(block, self_step, cross_step, FeedForwardStep(part, up, down)) if causal and full else block
+    if not causal or self_step is None or block.self_attention.groups < block.self_attention.heads:
+        return block  # the short way knows no others
+    return StepBlock(block, self_step, cross_step, FeedForwardStep(part, up, down))
 
 
-def pack(parent: nn.Module, name: str, linear: nn.Linear, kind: Kind, relu: bool = False) -> PackedLinear:
+def pack(parent: nn.Module, name: str, linear: nn.Module, kind: Kind, relu: bool = False) -> PackedLinear:
     """Put a packed product in the place of a module's `linear`."""
+    assert isinstance(linear, nn.Linear)
     product = packed_linear(matrix(linear), linear.bias, kind, relu)
     parent.add_module(name, product)
     return product

@@ -100,7 +100,7 @@ def blocks_of(modules: Modules) -> list[Block]:
 
 def stack_of(modules: Modules) -> Stack:
     blocks = blocks_of(modules)
-    require(bool(blocks) and modules.rotary is None and modules.distance is None)
+    require(bool(blocks) and modules.rotary is None and modules.distance is None and blocks[0].recurrence is None)
     embedding, attention = modules.embedding, blocks[0].self_attention
     require(embedding.positions is not None and embedding.segments is None and isinstance(embedding.norm, nn.Identity))
     assert embedding.positions is not None

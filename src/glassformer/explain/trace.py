@@ -327,6 +327,11 @@ def prepare(
 ) -> TraceInput:  # fmt: skip
     """Check every argument, and copy and change the model."""
     changes = check_changes(changes, subject)
+    if subject.config.autoregression != "attention" and subject.writes:
+        raise ConfigError(
+            f"autoregression={subject.config.autoregression!r}: a trace follows attention alone so far; hooks on the "
+            f"model's probes, such as `decoder.blocks.0.recurrence.gate`, read what it computes"
+        )
     image = subject.image(sentence) if subject.reads_images else None
     if image is not None and padding:
         raise ConfigError(f"padding={padding}: an image fills its model's places; leave `padding` out")

@@ -91,6 +91,7 @@ class AttentionMask(NamedTuple):
     causal: bool = False
     rotation: tuple[Tensor, Tensor] | None = None  # cosines and sines, each (T, d/2)
     blocks: BlockMask | None = None  # the same as `bias`, for a kernel that skips empty blocks
+    positions: Tensor | None = None  # of the queries, (T) or (B, T): a text begins at 0
 
 
 NO_MASK = AttentionMask()

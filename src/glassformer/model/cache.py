@@ -42,6 +42,7 @@ class LayerCache:
         self.k: Tensor | None = None  # (B, H, max_entries, d)
         self.v: Tensor | None = None
         self.cross: tuple[Tensor, Tensor] | None = None  # (B, H, S, d) twice
+        self.cell: Tensor | None = None  # (B, K, D): what a recurrence keeps in their place
 
     @property
     def cache(self) -> Cache:
@@ -73,8 +74,7 @@ class Cache:
         if capacity < 1:
             raise InputError(f"a cache for {capacity} tokens holds nothing; give the longest output to be decoded")
         self.capacity, self.beams = capacity, beams
-        self.length = 0
-        self.prompt = 0  # tokens that the beams of a sentence have in common
+        self.length = self.prompt = 0  # tokens so far, and those that the beams of a sentence have in common
         self.batch: int | None = None  # sentences
         self.place = slice(0, 0)  # of the newest entries
         self.visible: Tensor | None = None  # (B, K, E)
@@ -133,17 +133,23 @@ class Cache:
 
     def follow(self, origin: Tensor) -> None:
         """Let beam i of each sentence continue from what was beam `origin[:, i]`."""
-        if self.visible is not None and self.visible.shape[1] > 1:
-            self.visible = self.visible.gather(1, origin.unsqueeze(2).expand(-1, -1, self.visible.shape[2]))
+        self.visible = trade_places(self.visible, origin)
+        for layer in self.layers:
+            layer.cell = trade_places(layer.cell, origin)
 
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences only."""
         self.batch = sentences.shape[0]
-        if self.visible is not None:
-            self.visible = self.visible.index_select(0, sentences)
+        self.visible = None if self.visible is None else self.visible.index_select(0, sentences)
         for layer in self.layers:
-            if layer.k is not None and layer.v is not None:
-                layer.k, layer.v = layer.k.index_select(0, sentences), layer.v.index_select(0, sentences)
+            own = layer.k, layer.v, layer.cell
+            layer.k, layer.v, layer.cell = (one if one is None else one.index_select(0, sentences) for one in own)
             if layer.cross is not None:
-                k, v = layer.cross
-                layer.cross = (k.index_select(0, sentences), v.index_select(0, sentences))
+                layer.cross = layer.cross[0].index_select(0, sentences), layer.cross[1].index_select(0, sentences)
+
+
+def trade_places(beams: Tensor | None, origin: Tensor) -> Tensor | None:
+    """Of each sentence's beams (B, K, ...), those that `origin` (B, K) names; one row is still that of all."""
+    if beams is None or beams.shape[1] == 1:
+        return beams
+    return beams.gather(1, origin.unsqueeze(2).expand(-1, -1, beams.shape[2]))

@@ -16,6 +16,7 @@ GATED = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu"}  # what papers call
 NormType = Literal["layer", "rms"]
 Placement = Literal["pre", "post"]
 Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]
+Autoregression = Literal["attention", "ssru"]  # how a decoder looks back
 
 # No whole number is larger than these; beyond them, building a model overflows or does not end.
 MOST = {"seed": 2**63 - 1, "layers": 1000, "decoder_layers": 1000, "heads": 2**16, "decoder_heads": 2**16}
@@ -26,13 +27,11 @@ COUNTS = (
     *("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff", "kv_heads"),
     *("head_width", "max_length", "rotary_length", "image_size", "patch_size", "channels"),
 )
-DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     (COUNTS, lambda n: n >= 1, "it must be at least 1"),
     (("layers", "decoder_layers", "segments", "labels"), lambda n: n >= 0, "it cannot be negative"),
-    (DROPOUTS, lambda p: 0 <= p < 1, "a share of values to drop lies in 0 <= p < 1"),
-    (("norm_eps",), lambda x: x > 0, "it keeps a division from zero, so it must be above 0"),
-    (("rotary_base", "rotary_factor"), lambda x: x > 0, "it must be above 0"),
+    (("dropout", "attention_dropout", "activation_dropout"), lambda p: 0 <= p < 1, "a share lies in 0 <= p < 1"),
+    (("norm_eps", "rotary_base", "rotary_factor"), lambda x: x > 0, "it divides, so it must be above 0"),
 )
 # Settings of two stacks that one stack has no use for.
 TWO_STACKS: dict[str, Any] = dict.fromkeys(("src_vocab_size", "decoder_heads", "decoder_d_ff", "decoder_layers"))
@@ -69,6 +68,7 @@ class ModelConfig:
     norm_eps: float = 1e-5
     activation: Activation = "relu"
     gated: bool = False
+    autoregression: Autoregression = "attention"
     bias: bool = True
     qkv_bias: bool | None = None
 
@@ -115,7 +115,8 @@ class ModelConfig:
         """This configuration as the encoder stack sees it: only a target starts and ends."""
         size = self.src_vocab_size or self.vocab_size
         pad = self.pad_id if self.pad_id is not None and self.pad_id < size else None
-        return replace(self, vocab_size=size, pad_id=pad, start_id=None, end_id=None, **TWO_STACKS)
+        others = TWO_STACKS | {"autoregression": "attention"}
+        return replace(self, vocab_size=size, pad_id=pad, start_id=None, end_id=None, **others)
 
     @property
     def decoder(self) -> ModelConfig:
@@ -204,9 +205,6 @@ def check(config: ModelConfig) -> None:
         )
     if config.labels and config.tied:
         raise ConfigError(f"labels={config.labels}: a head of labels has no words to be tied to; set tied=False")
-    buckets = config.relative_buckets
-    if config.positions == "relative" and (buckets < 4 or buckets % 4 or config.relative_distance <= buckets):
-        raise ConfigError(
-            f"relative_buckets={buckets} must be a multiple of 4 "
-            f"and relative_distance={config.relative_distance} larger than it"
-        )
+    buckets, far = config.relative_buckets, config.relative_distance
+    if config.positions == "relative" and (buckets < 4 or buckets % 4 or far <= buckets):
+        raise ConfigError(f"relative_buckets={buckets} must be a multiple of 4, and relative_distance={far} larger")

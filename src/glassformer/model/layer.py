@@ -52,6 +52,31 @@ class FeedForward(nn.Module):
         return self.down(self.dropout(hidden))  # (B, T, D)
 
 
+class SSRU(nn.Module):
+    """A recurrence in the place of a decoder's self-attention: one vector, the cell, is all that it keeps of the past.
+
+    f_t = sigmoid(x_t W_f),  c_t = f_t c_{t-1} + (1 - f_t) x_t W,  output relu(c_t)
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.candidate = nn.Linear(config.d_model, config.d_model, bias=False)
+        self.forget = nn.Linear(config.d_model, config.d_model, bias=config.bias)
+        self.gate, self.cell = Probe(), Probe()
+
+    def forward(self, x: Tensor, mask: AttentionMask, cache: LayerCache | None = None) -> Tensor:
+        gate = self.gate(self.forget(x).sigmoid())  # (B, T, D)
+        added, cell = (1 - gate) * self.candidate(x), torch.zeros_like(x[:, 0])
+        if mask.positions is not None:  # a text begins with an empty cell
+            gate = gate * (mask.positions != 0).unsqueeze(-1)
+        if cache is not None and cache.cell is not None:  # one for each sentence, or for each beam
+            cell = cache.cell.expand(-1, x.shape[0] // cache.cell.shape[0], -1).flatten(0, 1)  # (B K, D)
+        cells = [cell := kept * cell + new for kept, new in zip(gate.unbind(1), added.unbind(1), strict=True)]
+        if cache is not None:
+            cache.cell = cell.view(cache.cache.batch or len(cell), -1, cell.shape[-1])
+        return F.relu(self.cell(torch.stack(cells, 1)))  # (B, T, D)
+
+
 class Residual(nn.Module):
     """What a sublayer adds to the stream, and where it is normalised.
 
@@ -76,7 +101,9 @@ class Block(nn.Module):
 
     def __init__(self, config: ModelConfig, cross: bool) -> None:
         super().__init__()
-        self.self_attention = Attention(config)
+        self.recurrence = SSRU(config) if config.autoregression == "ssru" else None
+        if self.recurrence is None:
+            self.self_attention = Attention(config)
         self.self_attention_residual = Residual(config)
         self.cross_attention = Attention(config) if cross else None
         if cross:
@@ -85,15 +112,11 @@ class Block(nn.Module):
         self.feed_forward_residual = Residual(config)
 
     def forward(
-        self,
-        x: Tensor,
-        mask: AttentionMask,
-        memory: Tensor | None = None,
-        memory_mask: AttentionMask = NO_MASK,
+        self, x: Tensor, mask: AttentionMask, memory: Tensor | None = None, memory_mask: AttentionMask = NO_MASK,
         cache: LayerCache | None = None,
-    ) -> Tensor:
-        cross = self.cross_attention
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask, cache=cache))
+    ) -> Tensor:  # fmt: skip
+        own, cross = self.recurrence or self.self_attention, self.cross_attention
+        x = self.self_attention_residual(x, lambda y: own(y, mask, cache=cache))
         if cross is not None and memory is not None:
             x = self.cross_attention_residual(x, lambda y: cross(y, memory_mask, memory, cache))
         return self.feed_forward_residual(x, self.feed_forward)

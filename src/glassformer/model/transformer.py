@@ -16,17 +16,8 @@ from torch.nn import functional as F
 
 from glassformer.common.arguments import checked
 from glassformer.common.errors import ConfigError, InputError
-from glassformer.model.attention import (
-    AttentionMask,
-    Projection,
-    additive,
-    block_mask,
-    causal_mask,
-    check_mask,
-    check_places,
-    padding_mask,
-    text_mask,
-)
+from glassformer.model import attention as masks
+from glassformer.model.attention import AttentionMask, Projection, additive
 from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig
 from glassformer.model.embedding import Alibi, Embedding, PatchEmbedding, PositionTable, RelativeBias, Rotary
@@ -49,11 +40,8 @@ class Stack(nn.Module):
             raise ConfigError(f"{name}={getattr(config, name)}: {what} by an EncoderOnly alone")
         self.embedding = Embedding(config) if config.patch_size is None else PatchEmbedding(config, config.patch_size)
         self.rotary = Rotary(config) if config.positions == "rotary" else None
-        self.distance: Alibi | RelativeBias | None = None
-        if config.positions == "alibi":
-            self.distance = Alibi(config)
-        elif config.positions == "relative":
-            self.distance = RelativeBias(config, both_ways=not causal)
+        relative = RelativeBias(config, both_ways=not causal) if config.positions == "relative" else None
+        self.distance = Alibi(config) if config.positions == "alibi" else relative
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(config.layers))
         self.norm = make_norm(config) if config.norm == "pre" else nn.Identity()
 
@@ -65,29 +53,23 @@ class Stack(nn.Module):
         if causal and visible is None and bias is None and queries.shape[0] == keys.shape[0]:
             return AttentionMask(causal=True, rotation=rotation)
         if causal:
-            past = causal_mask(queries, keys)
+            past = masks.causal_mask(queries, keys)
             visible = past if visible is None else visible & past
         return AttentionMask(additive(visible, bias), rotation=rotation)
 
     def forward(
-        self,
-        ids: Tensor,
-        mask: Tensor | None = None,
-        memory: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        cache: Cache | None = None,
-        segments: Tensor | None = None,
-        places: Tensor | None = None,
+        self, ids: Tensor, mask: Tensor | None = None, memory: Tensor | None = None, memory_mask: Tensor | None = None,
+        cache: Cache | None = None, segments: Tensor | None = None, places: Tensor | None = None,
         memory_places: Tensor | None = None,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """`places` (B, T) put several texts into one row: each counts from 0 and sees only itself, and of the memory,
         by its own places, only its partner."""
         start, length = 0 if cache is None else cache.length, self.embedding.length(ids)
         self.embedding.check(ids, start + length if places is None else 0, segments)
         if mask is not None:
-            check_mask(mask, ids)
+            masks.check_mask(mask, ids)
         if places is not None:
-            check_places(places, ids, mask is None and cache is None)
+            masks.check_places(places, ids, mask is None and cache is None)
         if cache is not None:
             cache.check(ids, len(self.blocks))
             queries, keys, positions, visible = cache.admit(ids, mask)
@@ -96,17 +78,17 @@ class Stack(nn.Module):
             visible = None
             if mask is not None:  # a text starts at its first real token, wherever padding has pushed it
                 positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
-                visible = padding_mask(mask)
+                visible = masks.padding_mask(mask)
             if places is not None:
-                positions, visible = places, text_mask(places, places)
-        self_mask = self.attention_mask(queries, keys, visible)
+                positions, visible = places, masks.text_mask(places, places)
+        self_mask = self.attention_mask(queries, keys, visible)._replace(positions=positions)
         compiled = ids.is_cuda and torch.compiler.is_compiling()
         if compiled and places is not None and length >= LONG and self.distance is None:
             width = 64 if self.embedding.config.d_head == 64 else 128  # as in TILES
-            self_mask = self_mask._replace(blocks=block_mask(places, self.causal, width))
-        memory_visible = None if memory_mask is None else padding_mask(memory_mask)
+            self_mask = self_mask._replace(blocks=masks.block_mask(places, self.causal, width))
+        memory_visible = None if memory_mask is None else masks.padding_mask(memory_mask)
         if places is not None and memory_places is not None:
-            memory_visible = text_mask(places, memory_places)
+            memory_visible = masks.text_mask(places, memory_places)
         cross_mask = AttentionMask(additive(memory_visible, None))
         x = self.embedding(ids, positions, segments)
         for i, block in enumerate(self.blocks):
@@ -156,10 +138,9 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
             nn.init.normal_(module.weight, std=config.d_model**-0.5, generator=generator)
             if module.padding_idx is not None:
                 nn.init.zeros_(module.weight[module.padding_idx])
-        elif isinstance(module, PositionTable) and isinstance(module.table, nn.Parameter):
-            nn.init.normal_(module.table, std=0.02, generator=generator)
-        elif isinstance(module, RelativeBias):
-            nn.init.normal_(module.table, std=config.d_model**-0.5, generator=generator)
+        elif isinstance(module, PositionTable | RelativeBias) and isinstance(module.table, nn.Parameter):
+            std = 0.02 if isinstance(module, PositionTable) else config.d_model**-0.5
+            nn.init.normal_(module.table, std=std, generator=generator)
         elif isinstance(module, Head) and not config.tied:
             nn.init.xavier_uniform_(module.weight, generator=generator)
 
@@ -190,17 +171,13 @@ class EncoderDecoder(nn.Module):
                 f"it must be (batch, source length, {self.config.d_model}), as encode() returns it"
             )
         if src_mask is not None:
-            check_mask(src_mask, memory[:, :, 0], "src_mask")
+            masks.check_mask(src_mask, memory[:, :, 0], "src_mask")
         return self.head(self.decoder(tgt, None, memory, src_mask, cache))  # (B, T, V)
 
     def forward(
-        self,
-        src: Tensor,
-        tgt: Tensor,
-        src_mask: Tensor | None = None,
-        src_places: Tensor | None = None,
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, src_places: Tensor | None = None,
         tgt_places: Tensor | None = None,
-    ) -> Tensor:
+    ) -> Tensor:  # fmt: skip
         """All logits. `src_places` and `tgt_places`, (B, S) and (B, T), are each token's place in its text, where rows
         hold several pairs side by side: each counts from 0, and sees only itself and its partner."""
         if (src.dim() > 1 < tgt.dim() and src.shape[0] != tgt.shape[0]) or (src_places is None) != (tgt_places is None):

@@ -48,7 +48,7 @@ FORMAT_VERSION = 4
 # Settings that the first two versions did not know: one at its default is not written, so that they still read it.
 LATER = (
     *("qkv_bias", "rotary_factor", "rotary_length", "rotary_low", "rotary_high"),
-    *("image_size", "patch_size", "channels", "labels"),
+    *("image_size", "patch_size", "channels", "labels", "autoregression"),
 )
 VOCABULARY = ("source_words.txt", "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json")
 Weights = Literal["float32", "int8"]

@@ -94,6 +94,8 @@ FORMAT = CTranslate2()
 
 def refusals(config: ModelConfig) -> Iterator[str]:
     """Why CTranslate2 cannot express a configuration."""
+    if config.autoregression != "attention":
+        yield f"autoregression={config.autoregression!r}: its decoders look back by attention alone"
     if config.positions == "alibi":
         yield "positions='alibi': its encoder has no linear biases, only its decoder has"
     if config.positions == "rotary" and config.rotary_factor != 1:

@@ -85,6 +85,8 @@ def refusals(model: Model) -> Iterator[str]:
         yield f"a {type(model).__name__} is no translator, and only an encoder with a decoder goes there"
     elif not model.config.decoder.layers:
         yield "decoder_layers=0: without a layer there is no cache that would count the tokens"
+    elif model.config.autoregression != "attention":
+        yield f"autoregression={model.config.autoregression!r}: its cache holds the keys and values of attention"
     elif model.config.start_id is None:
         yield "start_id=None: there is no token that a target could begin with"
 
