@@ -5,11 +5,12 @@ Shapes: B sources, S the longest of them.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import Any, Generic
 
 import torch
 from torch import Tensor
@@ -20,7 +21,8 @@ from glassformer.decode.recorded import forget
 from glassformer.decode.scoring import Alignment, align, alternatives, score
 from glassformer.decode.search import Hypothesis, LengthRule, Placeholders, Search, SpecialTokens
 from glassformer.model import EncoderDecoder
-from glassformer.weights.quantized import is_quantized
+from glassformer.weights.marian_files import Shortlist
+from glassformer.weights.quantized import dequantize_model, has_alphas, is_quantized
 
 BATCH_TOKENS = 4096
 GPU_TOKENS = 65_536  # and at most 1,024 for each GiB of a GPU's memory
@@ -52,11 +54,13 @@ class ModelRunner(Generic[Model]):
 
     def __init__(self, model: Model, device: torch.device, precision: Precision) -> None:
         stored = is_quantized(model)
-        self.precision = resolve_precision(precision, model.config.d_model, device, stored)
+        self.precision = resolve_precision(precision, model.config.d_model, device, stored, has_alphas(model))
         self.config, self.device = model.config, device
         self.reload: Callable[[], Model] | None = None
         self._plain: Model | None = None if stored else model.to(device).eval()
         self._stored: Model | None = model.eval() if stored else None
+        # Kept: the plain model, rounded once more, would not have the scales.
+        self._scaled: Model | None = self._stored if has_alphas(model) else None
         self._ready: Model | None = None
         self._stamp: WeightsVersion | None = None  # of the plain model, as it was when the copy was made
         self._lock = threading.Lock()
@@ -66,8 +70,11 @@ class ModelRunner(Generic[Model]):
         """The plain float32 model; kept from now on, for it may be changed."""
         with self._lock:
             if self._plain is None:
-                assert self.reload is not None
-                self._plain = self.reload().to(self.device).eval()
+                assert self.reload is not None or self._scaled is not None
+                plain = copy.deepcopy(self._scaled) if self.reload is None else self.reload()
+                assert plain is not None
+                dequantize_model(plain)
+                self._plain = plain.to(self.device).eval()
                 self._stamp = WeightsVersion(self._plain)
             self.reload = None
             return self._plain
@@ -87,12 +94,24 @@ class ModelRunner(Generic[Model]):
 
 
 class Engine(ModelRunner[EncoderDecoder]):
-    """Sources to targets, in batches."""
+    """Sources to targets, in batches. A `shortlist` says of each source which pieces its targets may hold."""
 
-    def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
+    def __init__(
+        self, model: EncoderDecoder, device: torch.device, precision: Precision, shortlist: Shortlist | None = None
+    ) -> None:
         super().__init__(model, device, precision)
+        self.shortlist = shortlist
         self.pad = SpecialTokens.of(model.encoder.embedding.config).pad
         self.batch_tokens = default_batch_tokens(device)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickle or copy holds the model; the copy that runs is made again on first use."""
+        model = self._scaled if self._plain is None and self._scaled is not None else self.model
+        return type(self), (model, self.device, self.precision, self.shortlist)
+
+    def allowed(self, sources: Sequence[Ids]) -> Tensor | None:
+        """Of each source, the pieces that its target may hold, (B, V); None where it may hold all."""
+        return None if self.shortlist is None else self.shortlist.allowed(sources, self.config.vocab_size)
 
     def max_target_length(self, length: int, search: Search | None = None) -> int:
         """The longest target tried for a source of `length` tokens; the start token needs a position too."""
@@ -118,7 +137,7 @@ class Engine(ModelRunner[EncoderDecoder]):
         """The best targets of the sources, batch by batch: which sources it held, and theirs, each with its prefix, of
         which the first `given` tokens are certain."""
         lengths = [len(ids) for ids in sources]
-        plain = placeholders is None and not any(prefixes) and not self.config.force_end
+        plain = placeholders is None and not any(prefixes) and not self.config.force_end and self.shortlist is None
         mixed = plain and can_mix(search) and self.device.type == "cpu"
         tokens = self.batch_tokens if batch_tokens is None else batch_tokens
         waiting = deque(batches(lengths, tokens // search.beam, mixed=mixed))
@@ -133,8 +152,9 @@ class Engine(ModelRunner[EncoderDecoder]):
             best = None
             try:
                 best = run_search(
-                    self.ready, src, mask, limited, prefix, given, held, between_steps=between_steps, limits=limits
-                )
+                    self.ready, src, mask, limited, prefix, given, held, between_steps=between_steps, limits=limits,
+                    allowed=self.allowed([sources[i] for i in rows]),
+                )  # fmt: skip
             except torch.OutOfMemoryError:  # of a GPU
                 if len(rows) == 1:
                     raise
@@ -147,7 +167,8 @@ class Engine(ModelRunner[EncoderDecoder]):
     def stream(self, source: Ids, prefix: Ids, search: Search, given: int = 0) -> Generator[int, None, Hypothesis]:
         """The tokens of one target, as they are chosen; in the end it returns the whole."""
         limited = replace(search, max_new_tokens=self.max_target_length(len(source), search))
-        return stream(self.ready, self.tensors([source])[0], search=limited, prefix=prefix, given=given)
+        src, allowed = self.tensors([source])[0], self.allowed([source])
+        return stream(self.ready, src, search=limited, prefix=prefix, given=given, allowed=allowed)
 
     def alternatives(self, source: Ids, prefix: Ids, count: int, given: int = 0) -> list[tuple[int, float, Hypothesis]]:
         """The likeliest tokens after `prefix`, their log-probabilities, and what greedy search makes of each."""

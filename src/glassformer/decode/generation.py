@@ -97,15 +97,17 @@ def run_search(
     watch: Callable[[Selection], None] | None = None,
     between_steps: Callable[[], None] | None = None,
     limits: Sequence[int] | None = None,
+    allowed: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """What `generate` does. With `limits`, each target of a beam search has one of its own, at most that of all; for
-    them nothing may be asked that depends on the last place: no prefix, no placeholders, no end that is forced."""
+    them nothing may be asked that depends on the last place: no prefix, no placeholders, no end that is forced.
+    `allowed` (B, V) are the tokens that a target may hold."""
     limit = token_limit(model, src, src_mask, search)
     recordable = search.sampling is None and search.allows_repetition and model.config.autoregression == "attention"
-    if src.is_cuda and recordable and prefix is None and watch is None:
+    if src.is_cuda and recordable and prefix is None and watch is None and allowed is None:
         return check_possible(run_recorded(model, src, src_mask, search, limit, placeholders), prefix)
     writer, constraints, selector = prepare_search(
-        model, src, src_mask, search, limit, prefix, placeholders, watch, given, limits
+        model, src, src_mask, search, limit, prefix, placeholders, watch, given, limits, allowed
     )
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(src.shape[0])]
 
@@ -151,12 +153,13 @@ def stream(
     search: Search | None = None,
     prefix: Sequence[int] = (),
     given: int = 0,
+    allowed: Tensor | None = None,
     **options: Unpack[SearchOptions],
 ) -> Generator[int, None, Hypothesis]:
     """The tokens of one source's target, each as soon as it is chosen: the likeliest, or drawn by `sampling`.
 
     The generator returns the whole of it: `hypothesis = yield from stream(...)`. What to look for is given as to
-    `generate`, but for a beam.
+    `generate`, but for a beam; it may hold the tokens that are `allowed` (1, V).
     """
     search = check_stream(search_of(search, **options))
     limit = token_limit(model, src, None, search)
@@ -164,7 +167,9 @@ def stream(
         raise ConfigError(f"stream() writes one target at a time; {src.shape[0]} sources were given")
     prefixes = [prefix] if prefix else None
     with torch.inference_mode():
-        writer, constraints, selector = prepare_search(model, src, None, search, limit, prefixes, given=given)
+        writer, constraints, selector = prepare_search(
+            model, src, None, search, limit, prefixes, given=given, allowed=allowed
+        )
     return stream_tokens(writer, constraints, selector, limit, prefixes)
 
 
@@ -233,6 +238,7 @@ def prepare_search(
     watch: Callable[[Selection], None] | None = None,
     given: int = 0,
     limits: Sequence[int] | None = None,
+    allowed: Tensor | None = None,
 ) -> tuple[Writer, Constraints, Selector]:
     """The parts that a search is made of."""
     if isinstance(model, DecoderOnly) and src_mask is not None:
@@ -246,7 +252,8 @@ def prepare_search(
     said = writer.prompt
     if isinstance(model, DecoderOnly) and src_mask is not None:
         said = said.masked_fill(~src_mask, NO_TOKEN)  # padding is not
-    constraints = Constraints(search, marks, said, table, held, given)
+    allowed = None if allowed is None else allowed.to(src.device)
+    constraints = Constraints(search, marks, said, table, held, given, allowed)
     if search.beam > 1:
         return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch, limits)
     streams = None if search.sampling is None else RandomStreams(search.sampling, src, src_mask)

@@ -24,7 +24,7 @@ from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.attention import Projection
 from glassformer.model.layer import Block
 from glassformer.model.transformer import Head, Stack, Transform, share_weights
-from glassformer.weights.quantized import Int8Matrix, dequantize_model, is_quantized, matrix, select_rows
+from glassformer.weights.quantized import Int8Matrix, dequantize_model, has_alphas, is_quantized, matrix, select_rows
 
 Precision = Literal["auto", "fp32", "bf16", "int8"]
 Model = TypeVar("Model", EncoderDecoder, DecoderOnly)
@@ -36,18 +36,22 @@ def prepare(model: Model, precision: Precision = "auto") -> Model:
     """A copy of `model` for inference, on its device; the original stays as it is. The two share what is not a matrix:
     once that is changed, make another."""
     device = next(model.parameters()).device
-    chosen = resolve_precision(precision, model.config.d_model, device, is_quantized(model))
+    stored = is_quantized(model)
+    chosen = resolve_precision(precision, model.config.d_model, device, stored, has_alphas(model))
     if device.type != "cpu":
         return model if chosen == "fp32" else copy.deepcopy(model).to(torch.bfloat16)
     copied = share_weights(model)
     if torch.backends.mkldnn.is_available():
         return packed(copied, chosen)
     dequantize_model(copied)
-    return copied if is_quantized(model) else model
+    return copied if stored else model
 
 
-def resolve_precision(precision: Precision, width: int, device: torch.device, rounded: bool = False) -> Kind:
-    """What is run for the precision asked for; `rounded`: the weights are stored in int8."""
+def resolve_precision(
+    precision: Precision, width: int, device: torch.device, rounded: bool = False, scaled: bool = False
+) -> Kind:
+    """What is run for the precision asked for; `rounded`: the weights are stored in int8, `scaled`: with the scales of
+    what they multiply."""
     if precision not in get_args(Precision):
         raise ConfigError(f"precision={precision!r} is not one of {one_of(get_args(Precision))}")
     if device.type == "cpu":
@@ -57,7 +61,7 @@ def resolve_precision(precision: Precision, width: int, device: torch.device, ro
         able = fast = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "auto":
         own = available_kernels() if rounded and device.type == "cpu" else None
-        if own is not None and "int8" in own.kinds:
+        if (own is not None and "int8" in own.kinds) or (scaled and device.type == "cpu"):
             return "int8"
         return "bf16" if fast and width >= WIDE else "fp32"
     if precision == "bf16" and not able:

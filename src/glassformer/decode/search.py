@@ -280,11 +280,14 @@ class Constraints:
         prefix: Tensor | None = None,
         placeholders: PlaceholderTable | None = None,
         given: int = 0,
+        allowed: Tensor | None = None,
     ) -> None:
+        self.allowed = allowed  # (B, V): the others have no probability
         self.given = given  # tokens at the beginning of every prefix that cost nothing
         self.search, self.marks, self.prefix, self.placeholders = search, marks, prefix, placeholders
         self.prompt = prompt  # (B, ...): what stands before each target, and counts as said
-        self.free = prefix is None and placeholders is None and search.allows_repetition and not marks.forced
+        bound = prefix is not None or placeholders is not None or allowed is not None
+        self.free = not bound and search.allows_repetition and not marks.forced
 
     def normaliser(self, logits: Tensor, history: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         """The logits (R, V) as constrained, and the logarithm (R, 1) to subtract for log-probabilities.
@@ -300,9 +303,12 @@ class Constraints:
             real = (written != NO_TOKEN).type_as(logits)
             said = torch.zeros_like(logits).scatter_reduce(1, written.clamp_min(0), real, "amax") > 0
             logits = torch.where(said, torch.where(logits < 0, logits * penalty, logits / penalty), logits)
-        allowed, total = logits, normaliser(logits)
+        allowed = logits
+        if self.allowed is not None:
+            allowed = logits.masked_fill(~self.allowed.repeat_interleave(beams, 0), NEVER)
+        total = normaliser(allowed)
         if n := self.search.no_repeat_ngram:
-            allowed = without_repeats(logits, written, step + self.prompt.shape[1], n, self.marks.end)
+            allowed = without_repeats(allowed, written, step + self.prompt.shape[1], n, self.marks.end)
         if self.placeholders is not None:
             allowed = self.placeholders.hold(allowed, logits, history, history.shape[1] - step, self.marks.end)
         if self.prefix is None and not self.marks.forced:
@@ -329,13 +335,20 @@ class Constraints:
         """What targets of at most `limit` tokens must not say, for the kernels; none if they do not know all of it."""
         n, before = self.search.no_repeat_ngram, self.prompt.shape[1]
         all_said = n and before + limit - n + 1 >= vocab_size  # then a ban may have to give way
-        if self.prefix is not None or self.marks.forced or self.search.repetition_penalty != 1 or all_said:
+        if (
+            self.prefix is not None
+            or self.allowed is not None
+            or self.marks.forced
+            or self.search.repetition_penalty != 1
+            or all_said
+        ):
             return None
         ids, wanted = self.placeholders or (None, None)
         return Bans(n, before, address(self.prompt), 0 if ids is None else len(ids), address(ids), address(wanted))
 
     def keep(self, sentences: Tensor) -> None:
         self.prompt = self.prompt[sentences]
+        self.allowed = None if self.allowed is None else self.allowed[sentences]
         if self.prefix is not None:
             self.prefix = self.prefix[sentences]
         if self.placeholders is not None:

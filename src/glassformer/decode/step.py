@@ -41,6 +41,8 @@ HINT = 32  # rows that oneDNN lays weights out for; other numbers work as well
 def packed_linear(weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> PackedLinear:
     """x W^T + b, and its relu where that is asked for, by our own kernel, or by oneDNN's where there is none."""
     bias = None if bias is None else bias.detach()
+    if kind == "int8" and isinstance(weight, Int8Matrix) and weight.alphas is not None:
+        return StaticInt8(weight, bias, relu)
     stored = isinstance(weight, Int8Matrix)
     own = kernels_for(weight.scales if isinstance(weight, Int8Matrix) else weight)
     if kind != "int8":
@@ -88,7 +90,7 @@ class OneDnn(PackedLinear):
     def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
         super().__init__(weight, bias, kind, relu)
         if kind == "int8":
-            rounded, self.scale = quantize_by_max(weight)
+            rounded, self.scale = quantize_by_max(weight)[:2]
             self.packed = torch.ops.onednn.qlinear_prepack(rounded, None)
             self.zeros = torch.zeros(len(rounded), dtype=torch.int64)
             # Without VNNI two products are added up in 16 bits, which 8 bits of x would overflow; 7 do not.
@@ -129,6 +131,35 @@ class OneDnn(PackedLinear):
     @property
     def after(self) -> str:
         return "relu" if self.relu else "none"
+
+
+EXACT = 1024  # products of two 8-bit numbers, of which float32 adds up so many without rounding
+
+
+class StaticInt8(PackedLinear):
+    """In whole numbers, as Firefox's engine computes: the inputs rounded by scales that come with the weights, and
+    moved by 127 to lie above zero, which the bias takes back."""
+
+    def __init__(self, weight: Int8Matrix, bias: Tensor | None, relu: bool) -> None:
+        super().__init__(torch.empty(0), bias, "fp32", relu)
+        assert weight.alphas is not None
+        self.alphas, counts = weight.alphas.unique_consecutive(return_counts=True)
+        self.counts: list[int] = counts.tolist()
+        self.whole = weight.values.float()
+        self.steps = 1 / (weight.alphas * (1 / weight.scales))
+        moved = weight.values.sum(1, dtype=torch.int64)
+        self.moved = 127 * moved.double()
+        correction = -127 * self.steps * moved.float()
+        self.moved_bias = correction if bias is None else bias + correction
+
+    def product(self, x: Tensor) -> Tensor:
+        sums = []
+        for alpha, rows in zip(self.alphas, self.whole.split(self.counts), strict=True):
+            rounded = (x * alpha).round_().clamp_(-127, 127)
+            pairs = zip(rounded.split(EXACT, -1), rows.split(EXACT, -1), strict=True)
+            sums.append(torch.stack([F.linear(part, some).double() for part, some in pairs]).sum(0))
+        y = (torch.cat(sums, -1) + self.moved).float() * self.steps + self.moved_bias
+        return y.relu_() if self.relu else y
 
 
 MAX_QUERIES = 8  # of a sentence: with more of them the fused kernel is faster

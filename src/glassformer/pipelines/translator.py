@@ -26,6 +26,7 @@ from glassformer.pipelines.language.sentences import Part, join_parts, separator
 from glassformer.weights import bundle
 from glassformer.weights.hub import locate
 from glassformer.weights.lora import load_adapter
+from glassformer.weights.marian_files import Shortlist
 
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
 
@@ -167,9 +168,12 @@ class Translator:
         here = revision is None and os.path.isdir(folder)
         folder = Path(folder) if here else locate(folder, revision, offline)
         read = read_published if not bundle.is_bundle(folder) and (folder / "config.json").is_file() else read_bundle
+        if read is read_bundle and not (folder / "config.json").exists():
+            read = read_native
         loaded = read(folder, source, to, device.type == "cpu", adapter)
         measured = read_confidence(folder) if adapter is None else {}
-        translator = cls(loaded.model, loaded.tokenizer, device, precision, loaded.about, measured)
+        engine = Engine(loaded.model, device, precision, loaded.shortlist)
+        translator = cls(engine, loaded.tokenizer, about=loaded.about, measured=measured)
         translator.engine.reload = loaded.reload if adapter is None else None
         return translator
 
@@ -181,7 +185,7 @@ class Translator:
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle or copy holds the model; the copy that runs is made again on first use."""
         settings = self.engine.precision, self.about, self.measured
-        return type(self), (self.model, self.tokenizer, self.device, *settings)
+        return type(self), (self.engine, self.tokenizer, self.device, *settings)
 
     def __call__(self, text: str) -> str:
         return self.translate([text])[0][0].text
@@ -444,6 +448,28 @@ class LoadedTranslator(NamedTuple):
     tokenizer: PairTokenizer
     about: About | None
     reload: Callable[[], EncoderDecoder] | None
+    shortlist: Shortlist | None = None
+
+
+def read_native(
+    folder: Path, source: str | None, to: str | None, rounded: bool, adapter: str | Path | None
+) -> LoadedTranslator:
+    """The translator of a folder of Marian's own files; of any other without a config.json, why it is none."""
+    from glassformer.weights.pretrained.loader import load_native
+    from glassformer.weights.pretrained.marian_native import find_files, read_texts
+
+    files = find_files(folder)
+    if files is None:
+        return read_bundle(folder, source, to, rounded, adapter)
+    for name, value in (("to", to), ("source", source)):
+        if value is not None:
+            raise InputError(f"{folder} translates one way only; {name}={value!r} cannot be chosen")
+    model = load_native(files, rounded and adapter is None)
+    if adapter is not None:
+        load_adapter(model, adapter)
+    tokenizer, shortlist = read_texts(files, model.config)
+    reload = bundle.reloader(folder, lambda place: load_native(find_files(place) or files))
+    return LoadedTranslator(model, tokenizer, None, reload, shortlist)
 
 
 def read_published(

@@ -303,7 +303,7 @@ def reloader(folder: Path, load: Callable[[Path], Some]) -> Callable[[], Some]:
     folder = folder.resolve()
 
     def file_states() -> list[tuple[str, int, int]]:
-        kinds = (".safetensors", ".bin", ".json", ".xz")
+        kinds = (".safetensors", ".bin", ".npz", ".spm", ".json", ".xz")
         files = [file for file in sorted(folder.iterdir()) if file.suffix in kinds and file.name != "scores.json"]
         return [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
 

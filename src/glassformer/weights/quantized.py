@@ -16,6 +16,7 @@ from glassformer.model import EncoderDecoder, Model, ModelConfig
 from glassformer.model.transformer import Head
 
 SCALES = "scales"  # the buffer beside a `weight` of int8
+ALPHAS = "alphas"  # perhaps beside it: what each row's inputs are multiplied by before they are rounded
 FULL = 127  # the largest whole number used; -128 is not, so that the range is the same on both sides
 CLIPS = 30  # limits tried for a row, from its largest number down to
 LEAST = 0.7  # this part of it
@@ -27,6 +28,7 @@ class Int8Matrix(NamedTuple):
 
     values: Tensor  # (O, I) int8
     scales: Tensor  # (O) float32
+    alphas: Tensor | None = None  # (O): the scales of what it multiplies; without them each token has its own
 
     def dequantize(self) -> Tensor:
         return self.values * self.scales.unsqueeze(1)
@@ -39,11 +41,13 @@ def matrix(module: nn.Module) -> Matrix:
     """The weight of a module, as it is stored."""
     weight, scales = module.weight, getattr(module, SCALES, None)
     assert isinstance(weight, Tensor)
-    return weight.detach() if scales is None else Int8Matrix(weight.detach(), scales)
+    return weight.detach() if scales is None else Int8Matrix(weight.detach(), scales, getattr(module, ALPHAS, None))
 
 
 def select_rows(whole: Matrix, some: slice) -> Matrix:
-    return Int8Matrix(whole.values[some], whole.scales[some]) if isinstance(whole, Int8Matrix) else whole[some]
+    if not isinstance(whole, Int8Matrix):
+        return whole[some]
+    return Int8Matrix(whole.values[some], whole.scales[some], None if whole.alphas is None else whole.alphas[some])
 
 
 def dequantize(whole: Matrix) -> Tensor:
@@ -98,7 +102,7 @@ def quantize(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if name in some:
-            found[name], found[scales_name(name)] = quantize_by_error(tensor)
+            found[name], found[scales_name(name)] = quantize_by_error(tensor)[:2]
         elif name not in computed or not torch.equal(computed[name], tensor.cpu()):
             found[name] = tensor
     return found
@@ -152,6 +156,7 @@ def dequantize_model(model: nn.Module) -> None:
                 made[old] = nn.Parameter(whole.dequantize())
             module._parameters["weight"] = made[old]
             del module._buffers[SCALES]
+            module._buffers.pop(ALPHAS, None)
 
 
 def scales_name(name: str) -> str:
@@ -161,3 +166,8 @@ def scales_name(name: str) -> str:
 
 def is_quantized(model: nn.Module) -> bool:
     return any(hasattr(module, SCALES) for module in model.modules())
+
+
+def has_alphas(model: nn.Module) -> bool:
+    """Whether its weights come with the scales of what they multiply."""
+    return any(hasattr(module, ALPHAS) for module in model.modules())

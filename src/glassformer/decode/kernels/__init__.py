@@ -207,7 +207,7 @@ class Packed:
         self.scales: Tensor | None = None
         self.excess: Tensor | None = None  # 128 times each row's sum
         if kind == "int8":
-            weight, scales = quantize_by_max(whole)
+            weight, scales = quantize_by_max(whole)[:2]
             missing = -len(weight) % PANEL
             self.scales = F.pad(scales, (0, missing))
             self.excess = F.pad(128 * weight.sum(1, dtype=torch.int32), (0, missing))

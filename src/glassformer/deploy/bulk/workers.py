@@ -37,7 +37,7 @@ from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.translator import Translator
 from glassformer.weights.pretrained.loader import is_multilingual
 
-MODEL_FILES = ("*.safetensors", "*.bin", "*.spm", "*.model", "config.json", "tokenizer*.json", "vocab.json")
+MODEL_FILES = ("*.safetensors", "*.bin", "*.npz", "*.spm", "*.model", "config.json", "tokenizer*.json", "vocab.json")
 MOST_ON_GPU = 12  # processes; each has the model, and some hundreds of MB of PyTorch's own
 SHARDS_ON_GPU = 8  # translated together
 WAVE = 10_000  # shards that Ray gets at once

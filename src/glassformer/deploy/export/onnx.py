@@ -115,7 +115,7 @@ def store_int8(model: onnx.ModelProto, int8: dict[str, Int8Matrix]) -> None:
             weights.append(weight)
             continue
         parts = (f"{weight.name}/values", f"{weight.name}/scales")
-        weights += [numpy_helper.from_array(part.numpy(), name) for part, name in zip(matrix, parts, strict=True)]
+        weights += [numpy_helper.from_array(part.numpy(), name) for part, name in zip(matrix[:2], parts, strict=True)]
         nodes.append(helper.make_node("DequantizeLinear", parts, [weight.name], axis=0))
     nodes += graph.node
     del graph.initializer[:], graph.node[:]

@@ -26,10 +26,10 @@ Names = dict[str, str | tuple[str, Any]]  # of our settings: the family's own, w
 
 
 class Settings:
-    """A family's own `config.json`, read with its published defaults."""
+    """A family's own `config.json`, or what else says so, read with its published defaults."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self.values = values
+    def __init__(self, values: Mapping[str, Any], file: str = "config.json") -> None:
+        self.values, self.file = values, file
 
     def get(self, name: str, default: Any) -> Any:
         value = self.values.get(name)
@@ -37,21 +37,21 @@ class Settings:
 
     def need(self, name: str) -> Any:
         if self.values.get(name) is None:
-            raise WeightsError(f"config.json lacks `{name}`, which this model type needs")
+            raise WeightsError(f"{self.file} lacks `{name}`, which this model type needs")
         return self.values[name]
 
     def only(self, name: str, supported: Any) -> None:
         """Refuse a variant of the family that the parts do not cover."""
         if self.get(name, supported) != supported:
             raise WeightsError(
-                f"config.json sets `{name}` to {self.values[name]!r}; "
+                f"{self.file} sets `{name}` to {self.values[name]!r}; "
                 f"this model type is supported with {supported!r} only"
             )
 
     def activation(self, name: str, default: str) -> Activation:
         value = self.get(name, default)
         if value not in ACTIVATIONS:
-            raise WeightsError(f"config.json sets `{name}` to {value!r}; supported are {one_of(ACTIVATIONS)}")
+            raise WeightsError(f"{self.file} sets `{name}` to {value!r}; supported are {one_of(ACTIVATIONS)}")
         return ACTIVATIONS[value]
 
     def read(self, names: Names) -> dict[str, Any]:

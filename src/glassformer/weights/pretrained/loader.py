@@ -21,7 +21,8 @@ from glassformer.data import PairTokenizer
 from glassformer.model import EncoderDecoder, Model
 from glassformer.weights.hub import locate
 from glassformer.weights.lora import HEAD_FOLDER, adapter_labels, load_adapter
-from glassformer.weights.pretrained import bart, bert, gpt2, llama, marian, t5, vit
+from glassformer.weights.marian_files import read_contents
+from glassformer.weights.pretrained import bart, bert, gpt2, llama, marian, marian_native, t5, vit
 from glassformer.weights.pretrained.family import Family, Parts, Settings
 from glassformer.weights.pretrained.multilingual import MULTILINGUAL, MultilingualTokenizer
 from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokenizer
@@ -50,13 +51,16 @@ ORIGINALS: weakref.WeakKeyDictionary[nn.Module, dict[str, Parts]] = weakref.Weak
 
 @checked
 def load_model(folder: str | Path, *, revision: str | None = None, offline: bool = False) -> Model:
-    """The model in a Hugging Face folder (config.json and weights), in float32 and eval mode.
+    """The model in a Hugging Face folder (config.json and weights), or in one of Marian's own files, as Firefox has
+    them; in float32 and eval mode.
 
     Where there is no such folder, a name such as "Helsinki-NLP/opus-mt-en-de" is that of a model of the hub: it is
     fetched once, its weights as safetensors alone. `revision` is a branch, a tag or a commit of it; with `offline`,
     only what has been fetched before is looked for.
     """
     folder = locate(folder, revision, offline)
+    if (files := marian_native.find_files(folder)) is not None:
+        return load_native(files)
     settings = read_config(folder)
     kind = settings.values.get("model_type")
     if settings.values.get("format") == "glassformer":
@@ -75,6 +79,17 @@ def load_model(folder: str | Path, *, revision: str | None = None, offline: bool
     model = assemble(family, settings, tensors)
     if adapter_labels(folder):  # of a run that gave it a head of labels
         load_adapter(model, folder / HEAD_FOLDER)
+    return model.eval()
+
+
+def load_native(files: marian_native.Files, rounded: bool = False) -> EncoderDecoder:
+    """The model in Marian's own files. `rounded`: its weights stay in int8, in a model that cannot be called itself;
+    `glassformer.decode.precision.prepare` makes one of it that can."""
+    contents = read_contents(files.model)
+    settings, tensors = marian_native.settings_of(contents)
+    model = assemble(marian_native.family(settings), settings, tensors)
+    assert isinstance(model, EncoderDecoder)
+    marian_native.complete(model, settings, contents, files, rounded)
     return model.eval()
 
 
@@ -185,9 +200,9 @@ def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> 
         more = f" and {len(leftover) - 5} more" if len(leftover) > 5 else ""
         raise WeightsError(
             f"the weights hold tensors the model has no place for: {one_of(leftover[:5])}{more}; "
-            f"does config.json belong to these weights?"
+            f"does {settings.file} belong to these weights?"
         )
-    fill(model, state, table)
+    fill(model, state, table, settings.file)
     ORIGINALS[model] = originals
     return model
 
@@ -246,7 +261,7 @@ def settle_names(family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor
     return settled
 
 
-def fill(model: Model, state: dict[str, Tensor], table: dict[str, Any]) -> None:
+def fill(model: Model, state: dict[str, Tensor], table: dict[str, Any], file: str = "config.json") -> None:
     """Copy the weights in, after checking that each fits and none of the model's own is left out."""
     own = dict(model.named_parameters()) | dict(model.named_buffers())
     for name, tensor in state.items():
@@ -255,8 +270,8 @@ def fill(model: Model, state: dict[str, Tensor], table: dict[str, Any]) -> None:
         if own[name].shape != tensor.shape:
             source = ", ".join(table[name].names) if name in table else "head"
             raise WeightsError(
-                f"`{source}` gives {name} the shape {tuple(tensor.shape)} but config.json makes it "
-                f"{tuple(own[name].shape)}; does config.json belong to these weights?"
+                f"`{source}` gives {name} the shape {tuple(tensor.shape)} but {file} makes it "
+                f"{tuple(own[name].shape)}; does {file} belong to these weights?"
             )
     missing = sorted(set(own) - set(state))
     assert not missing, f"the family's table leaves {missing} unset"
