@@ -23,7 +23,7 @@ from glassformer.model.attention import (
     text_mask,
 )
 from glassformer.model.embedding import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
-from glassformer.model.layer import ACTIVATIONS, FeedForward
+from glassformer.model.layer import ACTIVATIONS, SSRU, FeedForward
 from glassformer.model.norm import NORMS, LayerNorm, RMSNorm
 
 
@@ -301,3 +301,44 @@ def test_compiled_on_a_gpu_rows_of_several_texts_learn_the_same(kind, heads):
     assert (fast - plain).norm() < 1e-3 * plain.norm()
     one = learnt(model, torch.arange(300, device="cuda").expand(2, 300))
     assert (one - plain).norm() > 1e-2 * plain.norm()
+
+
+def test_a_recurrence_blends_each_token_into_what_it_keeps():
+    cell, x = (
+        SSRU(config(d_model=8, autoregression="ssru").decoder),
+        torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(0)),
+    )
+    kept, expected = torch.zeros(2, 8), []
+    for t in range(5):
+        forget = torch.sigmoid(x[:, t] @ cell.forget.weight.T + cell.forget.bias)
+        kept = forget * kept + (1 - forget) * (x[:, t] @ cell.candidate.weight.T)
+        expected.append(kept.clamp_min(0))
+    torch.testing.assert_close(cell(x, AttentionMask()), torch.stack(expected, 1))
+
+
+@torch.no_grad()
+def test_beams_trade_the_cells_of_a_recurrence():
+    model, src = gf.EncoderDecoder(config(layers=2, autoregression="ssru")).eval(), torch.tensor([[3, 4, 5], [6, 7, 8]])
+    memory, cache = model.encode(src), model.new_cache(4, beams=3)
+    model.decode(torch.tensor([[1], [1]]), memory, None, cache)
+    targets = torch.tensor([[[3], [4], [5]], [[6], [7], [8]]])
+    model.decode(targets.reshape(6, 1), memory, None, cache)
+    origin = torch.tensor([[2, 0, 2], [1, 1, 0]])
+    cache.follow(origin)
+    newest = torch.tensor([[4, 5, 6], [3, 3, 7]]).reshape(6, 1)
+    stepped = model.decode(newest, memory, None, cache)
+    before = targets.squeeze(2).gather(1, origin).reshape(6, 1)
+    whole = torch.cat((torch.ones(6, 1, dtype=torch.long), before, newest), dim=1)
+    torch.testing.assert_close(stepped, model(src.repeat_interleave(3, 0), whole)[:, -1:])
+    cache.keep(torch.tensor([1]))
+    again = model.decode(newest[3:], memory[1:], None, cache)
+    longer = torch.cat((whole[3:], newest[3:]), dim=1)
+    torch.testing.assert_close(again, model(src[1:].repeat_interleave(3, 0), longer)[:, -1:])
+
+
+@torch.no_grad()
+def test_a_recurrence_starts_anew_with_each_text_of_a_row():
+    model = gf.DecoderOnly(config(layers=2, autoregression="ssru")).eval()
+    first, second = torch.tensor([[3, 4, 5]]), torch.tensor([[6, 7]])
+    row = model(torch.cat((first, second), 1), places=torch.tensor([[0, 1, 2, 0, 1]]))
+    torch.testing.assert_close(row, torch.cat((model(first), model(second)), 1))
