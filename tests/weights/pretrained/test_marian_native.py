@@ -15,7 +15,8 @@ from tiny_firefox import shortlist_bytes, write_folder
 from tiny_translators import sentences
 
 import glassformer as gf
-from glassformer.common.errors import InputError, WeightsError
+from glassformer.common.errors import ConfigError, InputError, WeightsError
+from glassformer.deploy.export.formats import CannotExport
 from glassformer.weights.marian_files import read_binary, read_contents, read_shortlist
 from glassformer.weights.pretrained.loader import load_native
 from glassformer.weights.pretrained.marian_native import angles, find_files
@@ -239,3 +240,15 @@ def test_a_folder_that_lacks_or_doubles_a_file_says_so(folders, tmp_path):
     (tmp_path / "model.other.intgemm.bin").write_bytes((folder / MODEL).read_bytes())
     with pytest.raises(WeightsError, match="2 models"):
         gf.Translator.load(tmp_path)
+
+
+@pytest.mark.parametrize("to", ["ctranslate2", "huggingface", "onnx"])
+def test_formats_that_know_no_recurrence_refuse_it(folders, to, tmp_path):
+    with pytest.raises(CannotExport, match="autoregression='ssru'"):
+        gf.export(folders["float32", True][0], to, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_trace_of_a_recurrence_is_refused_with_what_reads_it(folders):
+    with pytest.raises(ConfigError, match=r"recurrence\.gate"):
+        gf.trace(gf.Translator.load(folders["float32", True][0]), LINES[0])

@@ -17,7 +17,7 @@ from glassformer.data import Tokenizer
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export.check import GenerativeModel, same_labels, same_logits, same_targets, tensors
 from glassformer.deploy.export.families import PROPOSALS, FamilyModel, convert_to_family
-from glassformer.deploy.export.formats import CheckFailed, Format, Progress
+from glassformer.deploy.export.formats import CannotExport, CheckFailed, Format, Progress
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import decode_function, same_texts, write_fast_tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
@@ -36,6 +36,8 @@ class HuggingFace(Format):
     options: ClassVar = {"family": tuple(PROPOSALS)}
 
     def refuse(self, loaded: LoadedModel) -> None:
+        if (own := loaded.model.config.autoregression) != "attention":
+            raise CannotExport(f"no family of transformers has a decoder of autoregression={own!r}")
         family_model(loaded)
 
     def write(self, loaded: LoadedModel, folder: Path) -> None:
