@@ -14,8 +14,9 @@ from small_run import WORDS
 from tiny_translators import write_marian
 
 from glassformer.common.errors import ConfigError, InputError, WeightsError
+from glassformer.data.tokenizer import stream_decode
 from glassformer.decode import Sampling
-from glassformer.pipelines.translator import Translator, stream_decode
+from glassformer.pipelines.translator import Translator
 
 TEXTS = ["one two three", "", "six", "four four one six two five three", "two two", "   ", "five"]
 

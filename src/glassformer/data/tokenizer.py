@@ -8,7 +8,7 @@ import lzma
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -442,3 +442,24 @@ def _join_marker(form: dict[str, object]) -> str:
         if step["type"] == "Replace" and "String" in step["pattern"]:
             return str(step["pattern"]["String"])
     return ""
+
+
+class TargetDecoder(Protocol):
+    """What makes text of ids."""
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]: ...
+
+
+def stream_decode(tokenizer: TargetDecoder, tokens: Iterable[int]) -> Iterator[str]:
+    """The text of a growing target, each letter as soon as no later token can change it."""
+    ids: list[int] = []
+    text = shown = ""
+    for token in tokens:
+        ids.append(token)
+        (text,) = tokenizer.decode_target([ids])
+        # A letter whose bytes have not all come yet reads as the replacement character.
+        if len(text) > len(shown) and not text.endswith("\ufffd"):
+            yield text[len(shown) :]
+            shown = text
+    if len(text) > len(shown):
+        yield text[len(shown) :]

@@ -13,6 +13,7 @@ from glassformer.common.arguments import check_texts, checked
 from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import InputError
 from glassformer.data import About
+from glassformer.data.tokenizer import stream_decode
 from glassformer.decode import Hypothesis, Search, generate
 from glassformer.decode.engine import BATCH_TOKENS, Likelihood, ModelRunner, batches, pad_batch
 from glassformer.decode.generation import USUAL_LIMIT, stream
@@ -20,7 +21,6 @@ from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions, check_stream, search_of
 from glassformer.model import DecoderOnly
 from glassformer.pipelines.loading import MonolingualTokenizer, SingleStackPipeline, check_lengths, load_model_of
-from glassformer.pipelines.translator import stream_decode
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import torch
 
@@ -14,6 +14,7 @@ from glassformer.common.arguments import check_texts, checked
 from glassformer.common.device import pick_device
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.data import About, Directed, PairTokenizer, Tokenizer
+from glassformer.data.tokenizer import stream_decode
 from glassformer.decode import Hypothesis, LengthRule, Search
 from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
 from glassformer.decode.precision import Precision
@@ -418,27 +419,6 @@ def placeholders_of(tokenizer: PairTokenizer, texts: Sequence[str]) -> Placehold
     known = [(mark, ids[-1]) for mark, ids in zip(marks, tokenizer.encode_target(list(marks)), strict=True)]
     required = tuple(tuple(id for mark, id in known if mark in text) for text in texts)
     return Placeholders(tuple(id for _, id in known), required) if known else None
-
-
-class TargetDecoder(Protocol):
-    """What makes text of ids."""
-
-    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]: ...
-
-
-def stream_decode(tokenizer: TargetDecoder, tokens: Iterable[int]) -> Iterator[str]:
-    """The text of a growing target, each letter as soon as no later token can change it."""
-    ids: list[int] = []
-    text = shown = ""
-    for token in tokens:
-        ids.append(token)
-        (text,) = tokenizer.decode_target([ids])
-        # A letter whose bytes have not all come yet reads as the replacement character.
-        if len(text) > len(shown) and not text.endswith("\ufffd"):
-            yield text[len(shown) :]
-            shown = text
-    if len(text) > len(shown):
-        yield text[len(shown) :]
 
 
 class LoadedTranslator(NamedTuple):
