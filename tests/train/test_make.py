@@ -123,7 +123,10 @@ def test_mistakes_are_told_before_anything_is_written(
 
 def test_a_training_tells_its_cost_before_it_starts(corpora: Path, tmp_path: Path, capsys) -> None:
     """Longer trainings cost more, in proportion; what is done costs nothing; hours on a CPU call for a hint."""
-    long, short = (read_plan("en-de", corpora, tmp_path / "out", plan, [], "cpu") for plan in (None, Path("small")))
+    tiny = [f"teacher.model.{name}" for name in ("d_model=64", "layers=1", "decoder_layers=1")]
+    tiny += [one.replace("teacher", "student") for one in tiny]
+    plans = ((None, tiny), (Path("small"), []))
+    long, short = (read_plan("en-de", corpora, tmp_path / "out", plan, more, "cpu") for plan, more in plans)
     print_cost(long, torch.device("cpu"))
     told = capsys.readouterr().out.splitlines()
     assert [line.split(",")[0] for line in told[:2]] == ["teacher: 20", "student: 40"]

@@ -31,7 +31,7 @@ RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
     (COUNTS, lambda n: n >= 1, "it must be at least 1"),
     (("layers", "decoder_layers", "segments", "labels"), lambda n: n >= 0, "it cannot be negative"),
     (("dropout", "attention_dropout", "activation_dropout"), lambda p: 0 <= p < 1, "a share lies in 0 <= p < 1"),
-    (("norm_eps", "rotary_base", "rotary_factor"), lambda x: x > 0, "it divides, so it must be above 0"),
+    (("norm_eps", "rotary_base", "rotary_factor"), lambda x: x > 0, "it must be above 0"),
 )
 # Settings of two stacks that one stack has no use for.
 TWO_STACKS: dict[str, Any] = dict.fromkeys(("src_vocab_size", "decoder_heads", "decoder_d_ff", "decoder_layers"))

@@ -49,12 +49,16 @@ def unlike(folder, target, lines=LINES, translator=None):
     return [i for i, (own, other) in pairs if spelt(target, own) != other], ours, translator
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+LONGER = pytest.mark.long
+
+
+@pytest.mark.parametrize("shape", ["tiny", *(pytest.param(one, marks=LONGER) for one in SHAPES if one != "tiny")])
 def test_float32_weights_say_the_same(shape, tmp_path):
     _, _, target = write_folder(tmp_path / "model", "float32", shape=shape)
     assert not unlike(tmp_path / "model", target)[0]
 
 
+@LONGER
 @pytest.mark.parametrize("shape", SHAPES)
 def test_int8_weights_say_the_same(shape, tmp_path, monkeypatch):
     """But where two tokens nearly tie: the last bit of a float32, which the order of a sum decides, may round a number
@@ -92,6 +96,7 @@ def test_a_shortlist_forbids_the_same(weights, tmp_path):
     assert sum(a != b for a, b in zip(free, ours, strict=True)) > 20
 
 
+@LONGER
 def test_where_the_engine_runs_over_16_bits_it_differs_by_that_alone(tmp_path, monkeypatch):
     """On x86 the engine adds two products in 16 bits and cuts what does not fit. With it done here too, and whole
     numbers up to 127, both say the same again."""
