@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -332,7 +333,11 @@ class Invariants:
         in_turn = [mark for one, mark in zip(items, marks, strict=False) if one in self.in_turn]
         if any(found[mark] != 1 for mark in fills) or in_turn != [mark for mark in translation if mark in in_turn]:
             return None
-        return "".join(fills.get(letter, letter) for letter in re.sub(" {2,}", " ", translation))
+        translation = re.sub(" {2,}", " ", translation)
+        for (one, mark), (after, following) in pairwise(zip(items, marks, strict=False)):
+            if one.end == after.start:
+                translation = translation.replace(f"{mark} {following}", mark + following)
+        return "".join(fills.get(letter, letter) for letter in translation)
 
     @property
     def in_turn(self) -> tuple[Invariant, ...]:
