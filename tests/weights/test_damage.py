@@ -19,7 +19,7 @@ from glassformer.train.folder import saved_recipe
 from glassformer.weights import bundle
 
 TEXTS = ["one two three", "two four five", "six seven one"] * 4
-KINDS = ("float32", "int8", "settings that came later", "decoder", "labels")
+KINDS = ("float32", "int8", "int6", "settings that came later", "decoder", "labels")
 OLDER = r"is of an older glassformer: it holds no checksum"
 
 
@@ -31,7 +31,7 @@ def make(folder: Path, kind: str = "float32", tokenizer_kind: str = "bpe") -> Pa
         "decoder": lambda: DecoderOnly(ModelConfig(**sizes)),
         "labels": lambda: EncoderOnly(ModelConfig(**sizes, labels=2, tied=False)),
     }.get(kind, lambda: EncoderDecoder(ModelConfig(**sizes)))()
-    stored_as = "int8" if kind == "int8" else "float32"
+    stored_as = kind if kind in ("int8", "int6") else "float32"
     bundle.save(folder, model, bundle.weights(model), tokenizer, stored_as, ("a", "b") if kind == "labels" else ())
     (folder / "recipe.toml").write_text('[about]\npurpose = "numbers"\n', encoding="utf-8")
     return folder
@@ -107,7 +107,7 @@ def test_tensors_that_change_places_are_noticed(tmp_path):
         bundle.load(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["float32", "int8"])
+@pytest.mark.parametrize("kind", ["float32", "int8", "int6"])
 def test_an_older_bundle_is_told_and_what_it_says_renews_it(tmp_path, kind, cli):
     """Packed as the warning says, it translates to the same, without a word."""
     age(make(tmp_path / "old", kind))

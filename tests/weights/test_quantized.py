@@ -14,14 +14,18 @@ from glassformer.data import Tokenizer, TokenizerOptions
 from glassformer.decode.precision import prepare
 from glassformer.weights import bundle
 from glassformer.weights.quantized import (
+    SIX,
     Int8Matrix,
     empty_model,
     is_quantized,
+    pack_six,
     quantizable,
     quantize,
     quantize_by_error,
     quantize_by_max,
+    scales_name,
     set_weights,
+    unpack_six,
     weights,
 )
 
@@ -130,6 +134,31 @@ def test_a_bundle_in_int8_is_a_quarter_and_says_so(tmp_path):
     assert not any("positions" in name for name in load_file(tmp_path / "small" / "model.safetensors"))
 
 
+def test_six_bits_are_packed_in_three_quarters_of_the_bytes(weight):
+    for width in (1536, 7, 6, 5, 1):
+        once = quantize_by_error(weight[:, :width], SIX)
+        assert len(once.values.unique()) <= 63
+        packed = pack_six(once.values)
+        assert (packed.dtype, packed.shape) == (torch.uint8, (40, -(-width // 4) * 3))
+        assert torch.equal(unpack_six(packed, width), once.values)
+        again = quantize_by_error(once.dequantize())  # whoever reads it may round it again
+        assert torch.equal(again.dequantize(), once.dequantize())
+
+
+def test_a_bundle_in_six_bits_is_smaller_and_reads_as_one_in_eight(tmp_path):
+    model = make(tmp_path / "six", "int6", d_model=256, d_ff=512)
+    make(tmp_path / "eight", d_model=256, d_ff=512)
+    sizes = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("six", "eight")}
+    assert sizes["six"] < 0.78 * sizes["eight"]
+    assert json.loads((tmp_path / "six" / "config.json").read_text())["format_version"] == 5
+    loaded = bundle.load(tmp_path / "six", rounded=True).model
+    found = weights(loaded)
+    for name in quantizable(model):
+        expected = quantize_by_error(weights(model)[name], SIX)
+        assert torch.equal(found[name], expected.values)
+        assert torch.equal(found[scales_name(name)], expected.scales)
+
+
 def test_it_loads_as_any_other(tmp_path):
     model = make(tmp_path)
     loaded = bundle.load(tmp_path)
@@ -174,11 +203,12 @@ def test_no_float32_copy_is_ever_made(tmp_path):
     assert smallest <= floats.most <= largest  # one matrix at a time
 
 
-def test_a_bundle_is_packed(tmp_path):
+@pytest.mark.parametrize("stored_as", ["int8", "int6"])
+def test_a_bundle_is_packed(tmp_path, stored_as):
     make(tmp_path / "large", "float32")
-    bundle.pack(tmp_path / "large", tmp_path / "small")
+    bundle.pack(tmp_path / "large", tmp_path / "small", stored_as)
     assert gf.Translator.load(tmp_path / "small").about.purpose == "numbers"
-    bundle.pack(tmp_path / "small", tmp_path / "again")
+    bundle.pack(tmp_path / "small", tmp_path / "again", stored_as)
     for name in ("model.safetensors", "config.json", "tokenizer.json.xz", "source_words.txt.xz"):
         assert (tmp_path / "small" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     with pytest.raises(WeightsError, match="again exists already; name a folder that is not there yet"):

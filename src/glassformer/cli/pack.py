@@ -14,11 +14,13 @@ from glassformer.cli.options import Offline, Revision, find_model
 def pack(
     model: Annotated[str, Argument(help="A folder that glassformer train has made, or its name on the hub.")],
     out: Annotated[Path, Option(help="The folder to write, which must not be there yet.")],
-    weights: Annotated[str, Option(help="int8, or float32 to keep them as they are.")] = "int8",
+    weights: Annotated[str, Option(help="int8; int6, smaller still; or float32, as they are.")] = "int8",
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:
     """Write a trained model a second time, its weights in int8 with a scale for each row.
+
+    With --weights int6 the file is smaller still; read, they are in int8 again.
 
     With --weights float32, a model of an older glassformer gets its checksum.
 

@@ -13,6 +13,7 @@ or a weight that has changed since is noticed.
 
 Small, it takes a quarter of the room: `"weights": "int8"` in config.json, each matrix of model.safetensors in int8 with
 a scale for each row (`x.weight`, `x.scales`), no table that can be computed, and the vocabulary compressed (.xz).
+Smaller still, "int6": these matrices in 6 bits a number, four numbers in three bytes. Read, they are in int8.
 
 `"kind": "encoder"` or `"decoder"` is a model of one stack; without, it is an encoder and a decoder. `"labels"` are the
 names of what a classifier tells apart.
@@ -39,20 +40,28 @@ from glassformer.common.files import read_json, read_safetensors, write_bytes, w
 from glassformer.data import Tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
 from glassformer.weights.lora import load_adapter
-from glassformer.weights.quantized import dequantize_model, empty_model, quantizable, quantize, scales_name, set_weights
+from glassformer.weights.quantized import (
+    dequantize_model,
+    empty_model,
+    quantizable,
+    quantize,
+    scales_name,
+    set_weights,
+    unpacked,
+)
 from glassformer.weights.quantized import weights as weights
 
 FORMAT = "glassformer"
-# 2: weights may be int8; 3: settings that came LATER; 4: a kind. A config.json that names no version is of the first.
-FORMAT_VERSION = 4
+# 2: weights may be int8; 3: settings that came LATER; 4: a kind; 5: int6. A config.json without one is of the first.
+FORMAT_VERSION = 5
 # Settings that the first two versions did not know: one at its default is not written, so that they still read it.
 LATER = (
     *("qkv_bias", "rotary_factor", "rotary_length", "rotary_low", "rotary_high"),
     *("image_size", "patch_size", "channels", "labels", "autoregression"),
 )
 VOCABULARY = ("source_words.txt", "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json")
-Weights = Literal["float32", "int8"]
-WEIGHTS = ("float32", "int8")
+Weights = Literal["float32", "int8", "int6"]
+WEIGHTS = ("float32", "int8", "int6")
 PAIR = "encoder-decoder"  # the kind that config.json need not name
 KINDS: dict[str, type[Model]] = {PAIR: EncoderDecoder, "encoder": EncoderOnly, "decoder": DecoderOnly}
 Some = TypeVar("Some", EncoderDecoder, EncoderOnly, DecoderOnly)
@@ -121,7 +130,7 @@ def save(
     check_choice("weights", weights, WEIGHTS)
     if labels:
         check_labels(list(labels), model.config.labels)
-    folder, small = Path(folder), weights == "int8"
+    folder, small, six = Path(folder), weights != "float32", weights == "int6"
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         save_tokenizer(folder, tokenizer, small)
@@ -130,11 +139,11 @@ def save(
         name: value for name, value in model.config.to_dict().items() if name not in LATER or value != defaults[name]
     }
     kind = next(name for name, one in KINDS.items() if isinstance(model, one))
-    version = 4 if kind != PAIR else 3 if any(name in settings for name in LATER) else 2 if small else 1
+    version = 5 if six else 4 if kind != PAIR else 3 if any(name in settings for name in LATER) else 2 if small else 1
     stored: dict[str, Any] = {"format_version": version} | ({"weights": weights} if small else {})
     stored |= {"kind": kind} if kind != PAIR else {}
     config = {"format": FORMAT, **stored, **settings} | ({"labels": list(labels)} if labels else {})
-    write_weights(folder, quantize(model, tensors) if small else tensors, config)
+    write_weights(folder, quantize(model, tensors, six) if small else tensors, config)
     write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
 
 
@@ -155,7 +164,7 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
 
 
 def pack(folder: str | Path, out: str | Path, weights_as: Weights = "int8") -> None:
-    """Write the bundle in `folder` a second time, to `out`, its weights in int8. Its scores are not copied."""
+    """Write the bundle in `folder` a second time, to `out`, its weights in int8 or int6. Its scores are not copied."""
     folder, out = Path(folder), Path(out)
     loaded = load(folder)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -184,6 +193,9 @@ def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None =
         model = empty_model(config, kind)
     except (ConfigError, RuntimeError) as error:  # torch's own, of sizes that no memory holds
         raise WeightsError(f"{folder / 'config.json'}: {error}") from None
+    found = checksum(tensors)
+    if stored_as == "int6":
+        tensors = unpacked(model, tensors)
     check_tensors(folder, model, tensors, stored_as)
     if expected is None:
         warnings.warn(
@@ -191,7 +203,7 @@ def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None =
             f"unnoticed. Write it again: glassformer pack {folder} --out NEW --weights {stored_as}",
             stacklevel=2,
         )
-    elif checksum(tensors) != expected:
+    elif found != expected:
         raise WeightsError(f"{path} is damaged: its weights are not those that were saved; copy it again")
     kept = (torch.int8, torch.float32)
     set_weights(model, {n: t.to(t.dtype if t.dtype in kept else torch.float32, copy=True) for n, t in tensors.items()})
@@ -212,7 +224,7 @@ def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None =
 
 def check_tensors(folder: Path, model: Model, tensors: dict[str, Tensor], stored_as: Weights) -> None:
     """Every tensor that the model wants is there, and no other."""
-    small = stored_as == "int8"
+    small = stored_as != "float32"
     whole = quantizable(model) if small else []
     shapes = {name: tensor.shape for name, tensor in weights(model).items()}
     shapes |= {scales_name(name): shapes[name][:1] for name in whole}

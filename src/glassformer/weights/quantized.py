@@ -1,4 +1,4 @@
-"""A model around weights as a file holds them: in float32, or as int8 with a scale for each row.
+"""A model around weights as a file holds them: in float32, or as int8 with a scale for each row; in a file, of 6 bits.
 
 Shapes: O rows (outputs, or pieces of a vocabulary), I numbers in each.
 """
@@ -20,6 +20,7 @@ ALPHAS = "alphas"  # perhaps beside it: what each row's inputs are multiplied by
 FULL = 127  # the largest whole number used; -128 is not, so that the range is the same on both sides
 CLIPS = 30  # limits tried for a row, from its largest number down to
 LEAST = 0.7  # this part of it
+SIX = 31  # the largest whole number of 6 bits
 LOW_BITS = 0xFF  # of a scale, which are zero: its products with whole numbers of 8 bits are exact in float32
 
 
@@ -62,8 +63,9 @@ def quantize_by_max(whole: Matrix) -> Int8Matrix:
     return Int8Matrix((whole.detach() / scales.unsqueeze(1)).round().to(torch.int8), scales)
 
 
-def quantize_by_error(weight: Tensor) -> Int8Matrix:
-    """A matrix in int8, each row's scale the one that loses least: its largest numbers may be cut to the range.
+def quantize_by_error(weight: Tensor, largest: int = FULL) -> Int8Matrix:
+    """A matrix in int8, each row's scale the one that loses least: its largest numbers may be cut to the range. Of the
+    whole numbers, so many on each side are used as `largest` says, at even distances.
 
     Some number of each row is at the end of the range, and every product of a scale is exact. So what is rounded a
     second time, by either way, is the same again.
@@ -74,13 +76,30 @@ def quantize_by_error(weight: Tensor) -> Int8Matrix:
     least = torch.full_like(highest, torch.inf)
     for clip in torch.linspace(1, LEAST, CLIPS):
         scales = (highest * clip / FULL).view(torch.int32).bitwise_and_(~LOW_BITS).view(torch.float32)
-        values = (weight / scales.unsqueeze(1)).round_().clamp_(-FULL, FULL)
+        values = (weight / (scales * FULL / largest).unsqueeze(1)).round_().clamp_(-largest, largest)
+        values = values.mul_(FULL / largest).round_()
         error = (values * scales.unsqueeze(1)).sub_(weight).square_().sum(1)
         better = error < least
         least = torch.where(better, error, least)
         best.values[better] = values[better].to(torch.int8)
         best.scales[better] = scales[better]
     return best
+
+
+def pack_six(values: Tensor) -> Tensor:
+    """(O, I) int8, of 63 even values, as (O, 3 * I / 4) bytes: four numbers of 6 bits in three."""
+    padded = nn.functional.pad(values.float() * (SIX / FULL), (0, -values.shape[1] % 4))
+    a, b, c, d = (padded.round().int() + SIX).view(len(values), -1, 4).unbind(-1)
+    return torch.stack((a | (b & 3) << 6, b >> 2 | (c & 15) << 4, c >> 4 | d << 2), -1).to(torch.uint8).flatten(1)
+
+
+def unpack_six(packed: Tensor, width: int) -> Tensor:
+    """What `pack_six` was given: (O, width) int8. Two numbers at once are looked up in a table."""
+    one = ((torch.arange(64) - SIX) * (FULL / SIX)).round().clamp(max=FULL).to(torch.int8)
+    table = torch.stack((one.repeat(64), one.repeat_interleave(64)), -1).view(torch.int16).flatten()
+    a, b, c = packed.int().view(len(packed), -1, 3).unbind(-1)
+    pairs = table[torch.stack((a | (b & 15) << 8, b >> 4 | c << 4), -1)]
+    return pairs.view(torch.int8).flatten(1)[:, :width].contiguous()
 
 
 class MetaInit(TorchFunctionMode):
@@ -95,14 +114,16 @@ class MetaInit(TorchFunctionMode):
         return first if in_place and isinstance(first, Tensor) and first.is_meta else func(*args, **kwargs)
 
 
-def quantize(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a model as int8 with their scales; what its configuration says already is left out."""
+def quantize(model: Model, tensors: Mapping[str, Tensor], six: bool = False) -> dict[str, Tensor]:
+    """The weights of a model as int8 with their scales, or packed in `six` bits; what its configuration says already
+    is left out."""
     computed = dict(empty_model(model.config, type(model)).named_buffers())
     some = set(quantizable(model))
     found: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if name in some:
-            found[name], found[scales_name(name)] = quantize_by_error(tensor)[:2]
+            found[name], found[scales_name(name)] = quantize_by_error(tensor, SIX if six else FULL)[:2]
+            found[name] = pack_six(found[name]) if six else found[name]
         elif name not in computed or not torch.equal(computed[name], tensor.cpu()):
             found[name] = tensor
     return found
@@ -112,6 +133,17 @@ def empty_model(config: ModelConfig, kind: type[Model] = EncoderDecoder) -> Mode
     """A model without weights, to be filled; what is computed of its configuration is there."""
     with MetaInit():
         return kind(config)
+
+
+def unpacked(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of a file with its matrices of 6 bits in int8; one of another shape stays as it is."""
+    widths = {name: weights(model)[name].shape[1] for name in quantizable(model)}
+    packed = {
+        name: width
+        for name, width in widths.items()
+        if name in tensors and tensors[name].dtype == torch.uint8 and tensors[name].shape[1:] == (-(-width // 4) * 3,)
+    }
+    return {name: unpack_six(t, packed[name]) if name in packed else t for name, t in tensors.items()}
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

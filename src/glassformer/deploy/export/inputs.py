@@ -66,7 +66,7 @@ def load_for_export(model: Model | Translator | str | Path, language: str | None
     is_bundle = bundle.is_bundle(folder)
     if not is_bundle and (folder / "config.json").is_file() and not (folder / "source.spm").is_file():
         return LoadedModel(plain(load_model(folder)), None, name, folder)
-    stored = bundle.read_config(folder)[1] if is_bundle else "float32"
+    stored = "int8" if is_bundle and bundle.read_config(folder).weights != "float32" else "float32"
     translator = Translator.load(folder, to=language)
     return LoadedModel(
         plain(translator.model), translator.tokenizer, name, folder, translator.about, stored, translator.to
