@@ -91,11 +91,12 @@ package: .venv/ready-dev
 oldest: .venv/ready-oldest
 	.venv/oldest/bin/python -m pytest tests/model tests/data tests/weights/pretrained tests/decode tests/train tests/explain tests/weights/test_bundle.py
 
-# The translators that ship, from the folder with their corpora: make box DATA=FOLDER, or MODEL=en-de for one of them.
-# It trains them, which a GPU should do, packs and scores them, and writes their cards.
+# A translator that ships, from the folder with its corpora: make box DATA=FOLDER MODEL=en-de. It trains it, which a GPU should
+# do, packs and scores it, and writes its cards; all of it comes to runs/box-en-de.
 box: .venv/ready-dev
 	@test -n "$(DATA)" || { echo "Say where the corpora are: make box DATA=FOLDER [MODEL=en-de]"; exit 2; }
-	$(BIN)/python -m glassformer.train.box "$(DATA)" $(MODEL)
+	$(BIN)/glassformer make "$(or $(MODEL),en-de)" --data "$(DATA)" --out "runs/box-$(or $(MODEL),en-de)" \
+		--plan "src/glassformer/pipelines/box/$(or $(MODEL),en-de)/plan.toml"
 
 bench: .venv/ready-dev
 	$(BIN)/python -m benchmarks train

@@ -14,7 +14,7 @@ PLACES = (
     "docs/figures/*.py", "docs/figures/*.zh.svg", "docs/build/*.py", "docs/before/*.py",
     "notebooks/zh/*.ipynb", "src/glassformer/labs/*.py",
     "src/glassformer/page/*.js", "src/glassformer/page/*.html", "src/glassformer/explain/**/*.py",
-    "src/glassformer/train/box_card.zh.md",
+    "src/glassformer/train/card.zh.md",
     "src/glassformer/pipelines/box/*/README.zh-CN.md", "src/glassformer/pipelines/box/examples.toml",
 )  # fmt: skip
 UNWANTED = [(re.compile(word), concept, term["word"]) for concept, term in TERMS.items() for word in term["not"]]
@@ -36,7 +36,7 @@ GERMAN = re.compile(
 ENGLISH = (
     "docs/en/**/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "notebooks/en/*.ipynb", "docs/build/**/*.py",
     "docs/figures/*.py", "src/glassformer/labs/*.py", "src/glassformer/page/texts.js",
-    "src/glassformer/explain/**/*.py", "src/glassformer/train/box_card.en.md",
+    "src/glassformer/explain/**/*.py", "src/glassformer/train/card.en.md",
     "src/glassformer/pipelines/box/*/README.md", "src/glassformer/pipelines/box/examples.toml",
 )  # fmt: skip
 

@@ -175,7 +175,7 @@ def test_a_word_that_is_pointed_at_shows_its_partner_on_both_sides(page):
 
 def test_doubted_words_are_marked_and_a_sentence_tells_how_sure_it_is(page, service):
     there = page("#from=en&to=de")
-    text = "The grumpy owl sat on a bough."
+    text = "My grandmother knits woollen socks."
     there.type(text)
     there.find("[data-key=copy]").wait_for()
     (made,) = service.translator("en", "de", RequestState()).details([text])[0].sentences

@@ -17,6 +17,7 @@ from small_run import PATIENCE, command, write_corpus
 import glassformer as gf
 from glassformer.common.errors import ConfigError, DataError, RunError
 from glassformer.train.make import keep_plan, make, print_cost, read_plan, training_seconds
+from glassformer.weights import bundle
 
 SMALL = """
 [augment]
@@ -88,6 +89,35 @@ def test_killed_at_any_moment_it_ends_as_if_undisturbed(corpora: Path, tmp_path:
     scores = json.loads((tmp_path / "whole" / "model" / "scores.json").read_text())
     assert {name.split()[-1] for name in scores} == {"en-de", "de-en"}
     assert gf.Translator.load(tmp_path / "whole" / "model", to="de").translate(["one two"])
+
+
+@pytest.mark.long
+def test_a_teacher_that_goes_on_is_what_ships(corpora: Path, tmp_path: Path) -> None:
+    """In six bits, with cards that say what was learnt and what each corpus asks to be said."""
+    (corpora / "numbers" / "ATTRIBUTION.txt").write_text("Numbers by nobody, CC0.", encoding="utf-8")
+    changes = ('student.train.start="teacher"', 'model.weights="int6"', 'model.good_at="Good at numbers."')
+    more = [word for change in changes for word in ("--set", change)]
+    subprocess.run([*words(corpora, tmp_path / "out"), *more], check=True, timeout=PATIENCE)
+    model = tmp_path / "out" / "model"
+    assert bundle.read_config(model).weights == "int6"
+    assert "start" in (model / "recipe.toml").read_text(encoding="utf-8")
+    clean = (tmp_path / "out" / "clean" / "numbers" / "train.en").read_text(encoding="utf-8").count("\n")
+    for file in ("README.md", "README.zh-CN.md"):
+        card = (model / file).read_text(encoding="utf-8")
+        for said in ("int6", "Good at numbers." if file == "README.md" else "德语", f"| numbers | {clean:,} |", "CC0"):
+            assert said in card
+    for file in ("README.md", "README.zh-CN.md", "recipe.toml", "scores.json"):
+        assert str(tmp_path) not in (model / file).read_text(encoding="utf-8")
+
+
+def test_a_student_that_goes_on_has_the_shape_of_its_teacher(corpora: Path, tmp_path: Path) -> None:
+    changes = ['student.train.start="teacher"', "student.model.dropout=0.25", "student.model.layers=9"]
+    plan = read_plan("en-de", corpora, tmp_path / "out", None, changes, "cpu")
+    teacher, student = plan.trained("teacher"), plan.trained("student")
+    assert student["tokenizer"] == teacher["tokenizer"]
+    assert student["model"] == teacher["model"] | {"dropout": 0.25}
+    other = read_plan("en-de", corpora, tmp_path / "out", None, changes[1:], "cpu").trained("student")
+    assert other["model"]["layers"] == 9
 
 
 def test_what_a_folder_holds_is_found(corpora: Path, tmp_path: Path) -> None:

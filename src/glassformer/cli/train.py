@@ -33,8 +33,7 @@ def train(
     """Train a model from text: a translator, or by train.objective what else a recipe asks for.
 
     Built-in recipes: numerals, numerals-gpt, numerals-bert, numerals-t5, numerals-classify, digits-vit (which need no
-    data), multi30k, multi30k-raw, tatoeba-en-de, tatoeba-en-zh, docs-gpt, docs-bert, box-en-de, box-en-de-more,
-    box-en-de-taught, box-en-de-last, box-en-zh, box-en-zh-more, box-en-zh-taught, box-en-zh-last, box-teacher.
+    data), multi30k, multi30k-raw, tatoeba-en-de, tatoeba-en-zh, docs-gpt, docs-bert.
     For your own files, write a recipe like the README's. Several processes: torchrun --nproc-per-node 2 -m glassformer
     train ...
     """

@@ -6,12 +6,13 @@ hand: one that is done is not done again, one that was stopped goes on.
     teacher   a large model, trained on these
     texts     text of one language, translated by the teacher: the student learns from it in both directions
     student   the model that ships, trained on all of it
-    model     its weights in int8, its scores and its card
+    model     its weights in int8 or int6, its scores and its cards
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -35,8 +36,11 @@ from glassformer.data.corpus import Corpus, Pair
 from glassformer.data.readers import read_lines, read_pairs
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.pipelines.confidence import read_confidence
-from glassformer.train.evaluation.calibration import FEWEST, table
+from glassformer.train.card import NAMES, write_cards
+from glassformer.train.evaluation.calibration import FEWEST
 from glassformer.train.recipe import read_toml, set_value
+from glassformer.weights.bundle import read_config
+from glassformer.weights.quantized import empty_model
 
 SPLITS, STAGES = ("valid", "test"), ("teacher", "student")
 KEPT = 1000  # pairs for validation, from the ends of all corpora, where no set is given
@@ -89,6 +93,15 @@ class Plan:
         """How a corpus is read: its weight, and the share in which placeholders are learnt."""
         chosen = self.settings.get("train")
         return dict(chosen[name]) if isinstance(chosen, dict) else {}
+
+    def trained(self, stage: str) -> dict[str, Any]:
+        """The settings of a training; a student that goes on from the teacher has its vocabulary and its shape."""
+        own = self.settings[stage]
+        if not own["train"].get("start"):
+            return dict(own)
+        first, free = self.settings["teacher"], ("dropout", "attention_dropout", "activation_dropout")
+        model = first["model"] | {name: value for name, value in own.get("model", {}).items() if name in free}
+        return dict(own | {"tokenizer": first["tokenizer"], "model": model})
 
     @property
     def pairs(self) -> list[Pair]:
@@ -155,7 +168,7 @@ def make(plan: Plan) -> None:
 def print_cost(plan: Plan, device: torch.device) -> None:
     """Say about how long what is left to train will take here."""
     left = [stage for stage in STAGES if not (plan.out / stage / "model.safetensors").is_file()]
-    needed = {stage: training_seconds(plan.settings[stage], device) for stage in left}
+    needed = {stage: training_seconds(plan.trained(stage), device) for stage in left}
     for stage, seconds in needed.items():
         steps = plan.settings[stage]["train"]["steps"]
         print(f"{stage}: {steps:,} steps, about {clock(seconds)} on {device.type}, if nothing else runs", flush=True)
@@ -244,7 +257,7 @@ def learn(plan: Plan, stage: str, corpora: list[dict[str, Any]], sets: dict[str,
         for split in SPLITS
     }
     about = {"source": plan.source, "target": plan.target} | plan.settings["about"]
-    sections = {name: plan.settings[stage].get(name, {}) for name in ("tokenizer", "model", "train", "score")}
+    sections = {name: plan.trained(stage).get(name, {}) for name in ("tokenizer", "model", "train", "score")}
     write_text(
         recipe, to_toml({"data": plan.settings["data"] | {"train": corpora} | chosen} | sections | {"about": about})
     )
@@ -269,52 +282,48 @@ def translated(plan: Plan, name: str, language: str) -> list[dict[str, Any]]:
 
 
 def finish(plan: Plan, test: dict[str, Files], valid: dict[str, Files]) -> None:
-    """The student in int8 with its recipe, its scores, how sure it may be, by the first set it was chosen by, and its
-    card."""
-    model = plan.out / "model"
-    if (model / "README.md").is_file():
+    """The student packed, with its recipe, its scores, how sure it may be, by the first set it was chosen by, and its
+    cards. No file of it names a folder of this machine."""
+    model, pair = plan.out / "model", "-".join(plan.pairs[0])
+    if (model / NAMES["en"]).is_file():
         return
     if not (model / "model.safetensors").is_file():
-        glassformer("pack", plan.out / "student", "--out", model)
+        glassformer("pack", plan.out / "student", "--out", model, "--weights", plan.settings["model"]["weights"])
+    recipe = (plan.out / "student.toml").read_text(encoding="utf-8")
+    write_text(model / "recipe.toml", recipe.replace(f"{plan.out}/", "").replace(f"{plan.data}/", ""))
     scores, first = {}, next(iter(valid))
-    for name, files in ({first: valid[first]} | test).items():
+    for name, files in (valid | test).items():
         enough = name == first and len(list(read_lines(files[plan.source]))) >= FEWEST
         for source, target in plan.pairs:
-            words = ("--src", files[source], "--ref", files[target], "--from", source, "--to", target, "--beam", 4)
-            more = ("--precision", "int8", "--device", "cpu", "--json", *(("--calibrate",) if enough else ()))
-            told = glassformer("evaluate", model, *words, *more, quiet=True)
-            scores[f"{name} {source}-{target}"] = json.loads(told)
+            sides = [os.path.relpath(files[language], plan.data) for language in (source, target)]
+            words = ("--src", sides[0], "--ref", sides[1], "--to", target, "--beam", 4, "--precision", "int8")
+            more = ("--device", "cpu", "--json", *(("--calibrate",) if enough else ()))
+            told = json.loads(glassformer("evaluate", model, *words, *more, inside=plan.data, quiet=True))
+            command = shlex.join(["glassformer", "evaluate", pair, *map(str, words)])
+            scores[f"{name.removesuffix('-' + pair)} {source}-{target}"] = told | {"command": command}
     write_text(model / "scores.json", json.dumps(scores, indent=1) + "\n")
-    watched = "" if plan.corpora("test") else "Of pairs that are in no training; but training was watched by them.\n\n"
-    write_text(model / "README.md", card(plan, scores, watched))
+    learnt = plan.corpora("train") | plan.corpora("mono")
+    places = {name: plan.out / "clean" / name / f"train.{plan.source}" for name in plan.corpora("train")}
+    places |= {
+        name: plan.out / "texts" / name / code / f"train.{code}"
+        for name, files in plan.corpora("mono").items()
+        for code in files
+    }
+    write_cards(
+        model,
+        plan.pairs[0],
+        sum(one.numel() for one in empty_model(read_config(model).config).parameters()),
+        plan.settings,
+        {name: sum(1 for _ in read_lines(place)) for name, place in places.items()},
+        {name: terms(plan, files) for name, files in learnt.items()},
+        read_confidence(model),
+    )
 
 
-def card(plan: Plan, scores: dict[str, Any], watched: str) -> str:
-    rows = [
-        f"| {name} | {one['bleu']:.2f} | {one['chrf']:.2f} | {one['sentences']:,} |" for name, one in scores.items()
-    ]
-    lines = [
-        f"# {plan.source}-{plan.target}, both ways",
-        "",
-        plan.settings["about"].get("purpose", ""),
-        "",
-        "## Scores",
-        "",
-    ]
-    lines += [f"{watched}| set | BLEU | chrF | sentences |", "|---|---|---|---|", *rows, ""]
-    for to, known in read_confidence(plan.out / "model").items():
-        about = f"A translation is right here if its chrF against a person's is at least {known.chrf:.0f}."
-        lines += [f"## How sure it may be, into {to}", "", about, "", "```text", table(known), "```", ""]
-    lines += ["## Data", ""]
-    for name, files in (plan.corpora("train") | plan.corpora("mono")).items():
-        terms = next(iter(files.values())).parent / "ATTRIBUTION.txt"
-        told = (
-            terms.read_text(encoding="utf-8").strip()
-            if terms.is_file() and terms.parent != plan.data
-            else "no terms are told"
-        )
-        lines += [f"### {name}", "", "```text", told, "```", ""]
-    return "\n".join(lines)
+def terms(plan: Plan, files: Files) -> str:
+    """What a corpus asks to be said of it, in the ATTRIBUTION.txt beside it."""
+    place = next(iter(files.values())).parent / "ATTRIBUTION.txt"
+    return place.read_text(encoding="utf-8").strip() if place.is_file() and place.parent != plan.data else ""
 
 
 def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
@@ -327,12 +336,12 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
         partial.rename(path)
 
 
-def glassformer(*words: object, quiet: bool = False) -> str:
+def glassformer(*words: object, inside: Path | None = None, quiet: bool = False) -> str:
     """Run a command of glassformer; with `quiet`, return what it prints instead of showing it."""
     command = [str(word) for word in words]
     print("$ glassformer", shlex.join(command), flush=True)
     output = subprocess.PIPE if quiet else None
-    ended = subprocess.run([sys.executable, "-m", "glassformer", *command], stdout=output, text=True)
+    ended = subprocess.run([sys.executable, "-m", "glassformer", *command], cwd=inside, stdout=output, text=True)
     if ended.returncode:
         raise RunError(
             f"`glassformer {command[0]}` has failed, as it says above; mend that and give the same command again"

@@ -60,7 +60,7 @@ def test_words_are_linked(words, q, source, target, some):
 def test_doubts_are_of_the_models_own_sentence(words, source, target, chosen):
     """By the log-probabilities of its tokens, in capitals too; a translation that the reader chose has none, nor one by
     two models a probability."""
-    text = "Der alte Uhu saß mürrisch auf dem Ast." if source == "de" else "The grumpy owl sat on a bough."
+    text = "Der alte Uhu saß mürrisch auf dem Ast." if source == "de" else "My grandmother knits woollen socks."
     found = told(words, f"{text} {text.upper()}", source, target, chosen=[chosen, None])
     made = words.service.translator(source, target, RequestState()).details([f"{text} {text.upper()}"])[0]
     for sentence, one, own in zip(found.sentences, made.sentences, [chosen is None, True], strict=True):
@@ -74,9 +74,9 @@ def test_doubts_are_of_the_models_own_sentence(words, source, target, chosen):
 
 
 def test_chosen_translations_are_linked(words):
-    found = told(words, f"{STATION} {HERE}", "en", "de", chosen=[None, "Da bin ich."])
+    found = told(words, f"{STATION} {HERE}", "en", "de", chosen=[None, "Ich bin da."])
     first, second = (found.target[slice(*one.target)] for one in found.sentences)
-    assert "".join(second) == "Da bin ich."
+    assert "".join(second) == "Ich bin da."
     assert ("am", "bin") in partners(found)
     assert "".join(first) == "".join(told(words, STATION, "en", "de").target)
 

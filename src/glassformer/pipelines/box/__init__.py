@@ -15,7 +15,6 @@ from glassformer.common.errors import WeightsError, one_of
 HERE = Path(__file__).parent
 EXAMPLES = HERE / "examples.toml"
 MODELS = {"en-de": ("en", "de"), "en-zh": ("en", "zh")}
-SHARE = 0.8  # the weights lie so far on the way from their third training to the last
 PIVOT = "en"  # between two languages that no model joins
 LANGUAGES = tuple(dict.fromkeys(language for pair in MODELS.values() for language in pair))
 
