@@ -17,7 +17,7 @@ def draw() -> Figure:
             panel("validation", Text("Validation", "验证集"), Text("loss, no smoothing", "损失（不平滑）")),
         ],
         Text(
-            "The loss of en-de by step, in nats per token: the second part, with translated texts, begins at step 9,010.",
+            "The loss of en-de by step, in nats per token; the second part, with translated texts, begins at 9,010.",
             "en-de 逐步的损失（每词元，奈特）：第二段从第 9,010 步开始，加入了回译的文本。",
         ),
     )

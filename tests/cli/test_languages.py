@@ -89,7 +89,8 @@ def test_long_runs_compile():
     import torch
 
     def compiles(device: str, *changes: str) -> bool:
-        return should_compile(read_recipe("multi30k", ('train.compile="auto"', "train.pack=true", *changes)).train, torch.device(device))
+        packed = ('train.compile="auto"', "train.pack=true", *changes)
+        return should_compile(read_recipe("multi30k", packed).train, torch.device(device))
 
     assert compiles("cuda", "train.steps=34000")
     assert not compiles("cpu", "train.steps=34000")
