@@ -12,7 +12,6 @@ hand: one that is done is not done again, one that was stopped goes on.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -295,11 +294,14 @@ def finish(plan: Plan, test: dict[str, Files], valid: dict[str, Files]) -> None:
     for name, files in (valid | test).items():
         enough = name == first and len(list(read_lines(files[plan.source]))) >= FEWEST
         for source, target in plan.pairs:
-            sides = [os.path.relpath(files[language], plan.data) for language in (source, target)]
-            words = ("--src", sides[0], "--ref", sides[1], "--to", target, "--beam", 4, "--precision", "int8")
+            sides, options = [files[source], files[target]], ("--to", target, "--beam", 4, "--precision", "int8")
             more = ("--device", "cpu", "--json", *(("--calibrate",) if enough else ()))
-            told = json.loads(glassformer("evaluate", model, *words, *more, inside=plan.data, quiet=True))
-            command = shlex.join(["glassformer", "evaluate", pair, *map(str, words)])
+            told = json.loads(
+                glassformer("evaluate", model, "--src", sides[0], "--ref", sides[1], *options, *more, quiet=True)
+            )
+            src, ref = (side.relative_to(plan.out if side.is_relative_to(plan.out) else plan.data) for side in sides)
+            words = ("glassformer", "evaluate", pair, "--src", src, "--ref", ref, *options)
+            command = shlex.join(map(str, words))
             scores[f"{name.removesuffix('-' + pair)} {source}-{target}"] = told | {"command": command}
     write_text(model / "scores.json", json.dumps(scores, indent=1) + "\n")
     learnt = plan.corpora("train") | plan.corpora("mono")
@@ -336,12 +338,12 @@ def write_pairs(path: Path, pairs: Iterable[Pair]) -> None:
         partial.rename(path)
 
 
-def glassformer(*words: object, inside: Path | None = None, quiet: bool = False) -> str:
+def glassformer(*words: object, quiet: bool = False) -> str:
     """Run a command of glassformer; with `quiet`, return what it prints instead of showing it."""
     command = [str(word) for word in words]
     print("$ glassformer", shlex.join(command), flush=True)
     output = subprocess.PIPE if quiet else None
-    ended = subprocess.run([sys.executable, "-m", "glassformer", *command], cwd=inside, stdout=output, text=True)
+    ended = subprocess.run([sys.executable, "-m", "glassformer", *command], stdout=output, text=True)
     if ended.returncode:
         raise RunError(
             f"`glassformer {command[0]}` has failed, as it says above; mend that and give the same command again"
