@@ -137,7 +137,8 @@ def empty_model(config: ModelConfig, kind: type[Model] = EncoderDecoder) -> Mode
 
 def unpacked(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors of a file with its matrices of 6 bits in int8; one of another shape stays as it is."""
-    widths = {name: weights(model)[name].shape[1] for name in quantizable(model)}
+    whole = weights(model)
+    widths = {name: whole[name].shape[1] for name in quantizable(model)}
     packed = {
         name: width
         for name, width in widths.items()
